@@ -1,0 +1,230 @@
+"""Sessions held by our own holder process, one each."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from session_magics.backends import Start, Waiting
+from session_magics.errors import SessionBusy, SessionError, SessionNotRunning, SessionUnresponsive, StartFailed, StopIncomplete
+from session_magics.holder import launch, wire
+
+START_LIMIT = 5.0
+"""Seconds for a holder to come up; it takes about 0.04."""
+ANSWER_LIMIT = 1.0
+"""Seconds for a holder to answer; it takes well under a millisecond unless it is stopped."""
+STOP_SLACK = 5.0
+"""Seconds beyond the grace that a stop may take: forcing, draining, recording."""
+ADDRESS_BYTES = 100
+"""Longest path that is connected to as it is; the system's limit is 107 on Linux and 103 on macOS."""
+HOLDER = Path(launch.__file__).with_name("__main__.py")
+
+
+class NativeBackend:
+    """Starts holders and connects to them. Holds nothing itself; any number may exist."""
+
+    name = "native"
+
+    def start(self, start: Start) -> None:
+        """See Backend. A small process is started (never forked from this one), which detaches the holder."""
+        spec = start.spec
+        rows, columns = spec.size
+        argv = (start.program,) if start.program else spec.argv
+        env = [part for key, value in start.env.items() for part in (os.fsencode(key), os.fsencode(value))]
+        message = launch.encode(
+            directory=os.fsencode(start.directory),
+            argv=wire.pack(*[os.fsencode(one) for one in argv]),
+            env=wire.pack(*env),
+            cwd=os.fsencode(spec.cwd),
+            rows=b"%d" % rows,
+            columns=b"%d" % columns,
+            generation=b"%d" % start.generation,
+            restart=spec.restart.encode(),
+            shell=(spec.shell or "").encode(),
+            rc=b"%d" % start.rc,
+            owner_pid=b"%d" % (start.owner[0] if start.owner else 0),
+            owner_tick=b"%d" % (start.owner[1] if start.owner else 0),
+            name_file=os.fsencode(start.name_file or ""),
+        )
+        starter = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(HOLDER)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            cwd="/",
+        )
+        try:
+            answer, complaint = starter.communicate(message, timeout=START_LIMIT)
+        except subprocess.TimeoutExpired:
+            starter.kill()
+            starter.communicate()
+            raise StartFailed(spec.name, f"no holder came up within {START_LIMIT:g} s") from None
+        if answer != b"ok":
+            reason = answer or complaint.strip().rpartition(b"\n")[2] or b"the holder ended at once"
+            raise StartFailed(spec.name, reason.decode("utf-8", "replace"))
+
+    def connect(self, directory: Path, name: str) -> NativeLink:
+        """See Backend."""
+        return NativeLink(directory, name)
+
+
+def _connect(directory: Path) -> socket.socket:
+    """A connected socket; an address that is too long is reached through a shorter name of the directory."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.settimeout(ANSWER_LIMIT)
+    try:
+        path = directory / "sock"
+        if len(os.fsencode(path)) <= ADDRESS_BYTES:
+            connection.connect(str(path))
+        else:
+            with tempfile.TemporaryDirectory(prefix="sm", dir="/tmp") as short:  # noqa: S108 - the short path is the point
+                link = Path(short) / "d"
+                link.symlink_to(directory)
+                connection.connect(str(link / "sock"))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+class NativeLink:
+    """See Link. Owns one socket."""
+
+    def __init__(self, directory: Path, name: str) -> None:
+        self._name = name
+        self._decoder = wire.Decoder()
+        self._tickets = 0
+        self._answers: dict[int, tuple[bytes, list[bytes]]] = {}
+        self._hello: list[bytes] | None = None
+        try:
+            self._socket = _connect(directory)
+        except TimeoutError:
+            raise SessionUnresponsive(name, ANSWER_LIMIT) from None
+        except OSError as error:
+            raise SessionNotRunning(name, f"no holder answers: {error.strerror or error}") from None
+        try:
+            deadline = time.monotonic() + ANSWER_LIMIT
+            while self._hello is None:
+                self._wait(deadline, ANSWER_LIMIT)
+        except BaseException:
+            self.close()
+            raise
+
+    def fileno(self) -> int:
+        """See Link."""
+        return self._socket.fileno()
+
+    def receive(self, timeout: float | None) -> bool:
+        """See Link."""
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        if not poll.poll(None if timeout is None else max(0.0, timeout) * 1000):
+            return False
+        try:
+            data = self._socket.recv(1 << 20)
+        except ConnectionError:
+            data = b""
+        if not data:
+            raise SessionNotRunning(self._name, "its holder has gone")
+        for kind, fields in self._decoder.feed(data):
+            if kind == wire.HELLO:
+                self._hello = fields
+            elif kind in (wire.OK, wire.ERROR, wire.DONE):
+                self._answers[int(fields[0])] = (kind, fields[1:])
+        return True
+
+    def _wait(self, deadline: float, limit: float) -> None:
+        if not self.receive(deadline - time.monotonic()) and time.monotonic() >= deadline:
+            raise SessionUnresponsive(self._name, limit)
+
+    def _post(self, kind: bytes, *fields: bytes) -> int:
+        self._tickets += 1
+        self._transmit(wire.frame(kind, b"%d" % self._tickets, *fields))
+        return self._tickets
+
+    def _transmit(self, data: bytes) -> None:
+        try:
+            self._socket.sendall(data)
+        except TimeoutError:
+            raise SessionUnresponsive(self._name, ANSWER_LIMIT) from None
+        except OSError:
+            raise SessionNotRunning(self._name, "its holder has gone") from None
+
+    def _ask(self, kind: bytes, *fields: bytes, limit: float = ANSWER_LIMIT) -> list[bytes]:
+        ticket = self._post(kind, *fields)
+        deadline = time.monotonic() + limit
+        while ticket not in self._answers:
+            self._wait(deadline, limit)
+        answer, result = self._answers.pop(ticket)
+        if answer == wire.ERROR:
+            raise self._error(result[0].decode(), result[1].decode("utf-8", "replace"))
+        return result
+
+    def _error(self, code: str, text: str) -> SessionError:
+        match code:
+            case "busy":
+                return SessionBusy(self._name, text)
+            case "not-running":
+                return SessionNotRunning(self._name, "it has ended")
+            case "survivors":
+                return StopIncomplete(self._name, map(int, text.split()))
+            case _:
+                return SessionError(f"session {self._name!r}: {text or code}")
+
+    def watch(self, log_end: int, index_size: int) -> None:
+        """See Link."""
+        self._transmit(wire.frame(wire.WATCH, b"%d" % log_end, b"%d" % index_size))
+
+    def run(self, text: str, *, hidden: bool = False) -> int:
+        """See Link."""
+        return self._post(wire.RUN, text.encode("utf-8", "surrogateescape"), b"%d" % hidden)
+
+    def finished(self, ticket: int) -> Sequence[bytes] | None:
+        """See Link."""
+        if ticket not in self._answers:
+            return None
+        answer, fields = self._answers.pop(ticket)
+        if answer == wire.ERROR:
+            raise self._error(fields[0].decode(), fields[1].decode("utf-8", "replace"))
+        return fields
+
+    def send(self, data: bytes, *, secret: bool = False) -> None:
+        """See Link."""
+        self._ask(wire.INPUT, data, b"%d" % secret)
+
+    def probe(self) -> Waiting:
+        """See Link."""
+        kind, echo, canonical = self._ask(wire.PROBE)
+        return Waiting(kind.decode(), echo == b"1", canonical == b"1")
+
+    def resize(self, rows: int, columns: int) -> None:
+        """See Link."""
+        self._ask(wire.RESIZE, b"%d" % rows, b"%d" % columns)
+
+    def interrupt(self) -> None:
+        """See Link."""
+        self._ask(wire.INTERRUPT)
+
+    def stop(self, grace: float, *, hurry: bool = False) -> tuple[int, ...]:
+        """See Link. A holder that goes as its last act before answering has stopped all the same."""
+        with contextlib.suppress(SessionNotRunning):
+            return tuple(int(pid) for pid in self._ask(wire.STOP, b"%g" % grace, b"%d" % hurry, limit=grace + STOP_SLACK))
+        return ()
+
+    def restart(self, grace: float) -> int:
+        """See Link."""
+        return int(self._ask(wire.RESTART, b"%g" % grace, limit=grace + STOP_SLACK)[0])
+
+    def close(self) -> None:
+        """See Link."""
+        if hasattr(self, "_socket"):
+            self._socket.close()

@@ -1,0 +1,69 @@
+"""Start of a holder: ``python -I -S <this file>`` with a Launch message on standard input.
+
+The process that is started answers on its standard output: "ok", or why not. It forks once, so that the holder is
+neither a child nor a group member of whoever asked: an interrupt, a restart or a SIGKILL of a kernel and its group
+pass it by.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+
+sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+
+from session_magics.holder.child import SpawnError  # noqa: E402 - the path comes first
+from session_magics.holder.holder import Holder  # noqa: E402
+from session_magics.holder.launch import Launch  # noqa: E402
+
+
+def _read_all(fd: int) -> bytes:
+    parts = []
+    while data := os.read(fd, 1 << 20):
+        parts.append(data)
+    return b"".join(parts)
+
+
+def _detach_streams() -> None:
+    """Point the standard descriptors at nothing; whoever waits for the answer sees its end."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    os.close(null)
+
+
+def main() -> None:
+    """Become the holder of one session and serve until it is over."""
+    launch = Launch.parse(_read_all(0))
+    if os.fork():
+        os._exit(0)
+    umask = os.umask(0o077)
+    holder = None
+    try:
+        os.chdir(launch.directory)
+        alive = os.open("alive", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        holder = Holder(launch, umask)
+        holder.start()
+        answer = b"ok"
+    except SpawnError as error:
+        answer = str(error).encode("utf-8", "surrogateescape")
+    except BlockingIOError:
+        answer = b"another holder has this session"
+    except OSError as error:
+        answer = f"{error.strerror or error}: {error.filename or ''}".encode("utf-8", "surrogateescape")
+    try:
+        os.write(1, answer)
+    except OSError:
+        pass  # whoever asked is gone; the session is there all the same
+    if holder is None or answer != b"ok":
+        os._exit(1)
+    _detach_streams()
+    holder.loop.run()
+    holder.close()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+"""Starting a program on a terminal of its own, and what the holder keeps of it."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import struct
+import termios
+
+import _signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+READ_BYTES = 256 * 1024
+"""Taken from the terminal in one wake-up at most, so that clients and timers get their turn."""
+RESET_SIGNALS = [
+    getattr(_signal, name)
+    for name in ("SIGPIPE", "SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP", "SIGCHLD", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGXFSZ")
+    if hasattr(_signal, name)
+]
+"""Python ignores SIGPIPE and SIGXFSZ, and an ignored signal stays ignored in what is started."""
+
+
+class SpawnError(Exception):
+    """The program could not be started; the text says why, in the words of the system."""
+
+
+class Terminal:
+    """A program on a PTY. Owns ``pty_fd`` and ``tty_fd``; ``close`` gives both up.
+
+    ``tty_fd`` stays open in the holder so that the terminal survives between jobs and can be flushed and reset.
+    """
+
+    def __init__(self, pid: int, pty_fd: int, tty_path: bytes) -> None:
+        self.pid, self.pty_fd, self.tty_path = pid, pty_fd, tty_path
+        os.set_blocking(pty_fd, False)
+        self.tty_fd = os.open(tty_path, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+        self._sane = termios.tcgetattr(self.tty_fd)
+
+    def read(self) -> bytes | None:
+        """What the terminal has to say now, up to READ_BYTES; b"" for nothing yet, None for never again."""
+        parts, total = [], 0
+        while total < READ_BYTES:
+            try:
+                data = os.read(self.pty_fd, READ_BYTES)
+            except BlockingIOError:
+                break
+            except OSError:  # EIO: every descriptor of the program's end is closed
+                return b"".join(parts) or None
+            if not data:
+                return b"".join(parts) or None
+            parts.append(data)
+            total += len(data)
+        return b"".join(parts)
+
+    def write(self, data: bytes) -> int:
+        """Put bytes into the program's input; the number that fitted, 0 if none did."""
+        try:
+            return os.write(self.pty_fd, data)
+        except BlockingIOError:
+            return 0
+        except OSError as error:
+            if error.errno == errno.EIO:
+                return len(data)  # nobody will ever read it
+            raise
+
+    def resize(self, rows: int, columns: int) -> None:
+        """Set the size; the foreground group gets SIGWINCH. Harmless after the end."""
+        try:
+            fcntl.ioctl(self.pty_fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        except OSError:
+            pass
+
+    def echoes(self) -> bool:
+        """Whether the terminal shows what is typed."""
+        return bool(termios.tcgetattr(self.tty_fd)[3] & termios.ECHO)
+
+    def interrupts(self) -> bool:
+        """Whether Ctrl-C means a signal (a full-screen program may have switched that off)."""
+        return bool(termios.tcgetattr(self.tty_fd)[3] & termios.ISIG)
+
+    def reset(self) -> None:
+        """Bring back the modes the terminal had at the start, and drop what was typed and not read."""
+        termios.tcsetattr(self.tty_fd, termios.TCSANOW, self._sane)
+        termios.tcflush(self.tty_fd, termios.TCIFLUSH)
+
+    def release(self) -> None:
+        """Close the program's end, so that reading meets the end of the output."""
+        if self.tty_fd >= 0:
+            os.close(self.tty_fd)
+            self.tty_fd = -1
+
+    def close(self) -> None:
+        """Close both ends; the program's group gets SIGHUP if it still runs. Idempotent."""
+        self.release()
+        if self.pty_fd >= 0:
+            os.close(self.pty_fd)
+            self.pty_fd = -1
+
+
+def _prepare(report: int, size: tuple[int, int], stdin: int | None, raw_lines: bool, umask: int) -> None:
+    """In the child, between fork and exec: terminal modes, signals, standard input."""
+    os.umask(umask)
+    modes = termios.tcgetattr(1)
+    if raw_lines:
+        modes[1] &= ~termios.ONLCR
+    modes[3] |= termios.NOFLSH  # or the line discipline throws away output that was not read yet at Ctrl-C
+    termios.tcsetattr(1, termios.TCSANOW, modes)
+    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", size[0], size[1], 0, 0))
+    os.write(report, os.fsencode(os.ttyname(1)) + b"\0")
+    if stdin is not None:
+        os.dup2(stdin, 0)
+    for number in RESET_SIGNALS:
+        _signal.signal(number, _signal.SIG_DFL)
+    _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
+
+
+def spawn(
+    argv: list[bytes],
+    env: Mapping[bytes, bytes],
+    cwd: bytes,
+    size: tuple[int, int],
+    *,
+    stdin: int | None = None,
+    raw_lines: bool = False,
+    umask: int = 0o022,
+) -> Terminal:
+    """Start a program on a new terminal; raises SpawnError if that does not come to an exec.
+
+    ``stdin`` takes the place of the terminal as descriptor 0; ``raw_lines`` leaves line ends as they are written.
+    Every descriptor of the holder is close-on-exec, so none has to be closed here.
+    """
+    told, report = os.pipe()
+    try:
+        pid, pty_fd = os.forkpty()
+    except OSError as error:
+        os.close(told)
+        os.close(report)
+        raise SpawnError(f"no terminal to be had: {error.strerror}") from None
+    if pid == 0:
+        step = "terminal"
+        try:
+            _prepare(report, size, stdin, raw_lines, umask)
+            step = os.fsdecode(cwd)
+            os.chdir(cwd)
+            step = os.fsdecode(argv[0])
+            os.execvpe(argv[0], argv, env)  # noqa: S606 - there is no shell in between on purpose
+        except OSError as error:
+            os.write(report, f"{(error.strerror or 'error').lower()}: {step}".encode("utf-8", "surrogateescape"))
+        finally:
+            os._exit(127)
+    os.close(report)
+    heard = b""
+    while piece := os.read(told, 4096):
+        heard += piece
+    os.close(told)
+    tty_path, _, failure = heard.partition(b"\0")
+    if failure or not tty_path:
+        os.waitpid(pid, 0)
+        os.close(pty_fd)
+        raise SpawnError(failure.decode("utf-8", "surrogateescape") or "the terminal could not be set up")
+    return Terminal(pid, pty_fd, tty_path)

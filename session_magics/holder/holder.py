@@ -1,0 +1,362 @@
+"""One session's life: start, output, input, exit, restart, stop."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import _signal
+
+from session_magics.holder import processes, wire
+from session_magics.holder.cells import Shell
+from session_magics.holder.child import SpawnError, Terminal, spawn
+from session_magics.holder.escalation import Escalation
+from session_magics.holder.logfile import LOG_CAP, LogWriter
+from session_magics.holder.loop import READ, WRITE, Loop
+from session_magics.holder.queries import Answerer
+from session_magics.holder.record import format_exit, to_json
+from session_magics.holder.requests import Requests
+from session_magics.holder.server import Server
+from session_magics.holder.stopping import Stopping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from session_magics.holder.launch import Launch
+    from session_magics.holder.loop import Timer
+
+DRAIN_QUIET = 0.2
+"""Seconds of silence after the program's end that count as the end of its output, where a child keeps the
+terminal open and no end of file comes."""
+DRAIN_LIMIT = 1.0
+"""Seconds after which the end is recorded although such a child goes on talking."""
+BACK_OFF = (0.5, 60.0)
+"""Seconds before the first restart by policy, doubled each time, and the most."""
+STEADY = 10.0
+"""Seconds a program must have run for the back-off to begin anew."""
+DEFAULT_GRACE = 5.0
+OWNER_GRACE = 1.0
+"""Seconds between asking and forcing when the kernel that owns the session is gone."""
+INPUT_QUEUE = 1024 * 1024
+"""Bytes of input that wait for a program to read; more is refused as busy."""
+LINGER_CHECK = 1.0
+"""Seconds between looks for processes that the program left behind."""
+SHELL_TRIES = 3
+"""Starts of a shell in a row that may end before its first command."""
+
+
+class Holder:
+    """Serves one session in the working directory. Everything runs in the loop's thread."""
+
+    def __init__(self, launch: Launch, umask: int) -> None:
+        self.launch, self._umask = launch, umask
+        self.loop = Loop()
+        self.generation = launch.generation
+        self.size = launch.size
+        self.log = LogWriter(".", cap=launch.cap or LOG_CAP)
+        self.server = Server(self.loop, Requests(self).handle)
+        self.terminal: Terminal | None = None
+        self.shell: Shell | None = None
+        if launch.shell:
+            self.shell = Shell(self.loop, self.log, launch.shell, launch.argv[0], rc=launch.rc)
+        self._answerer = Answerer(self.loop)
+        self._escalation = Escalation()
+        self._input = b""
+        self._ended: tuple[int | None, int | None] | None = None
+        self._drain: tuple[float, float] | None = None  # when the last output came, and when draining began
+        self._failures = 0
+        self._since = 0.0
+        self._waiting: Timer | None = None  # for the next start of a program in back-off
+        self._leaving: Timer | None = None
+        self.stopping = Stopping(self)
+        self.over = False
+
+    # ---- start
+
+    def start(self) -> None:
+        """Start the program; raises SpawnError. From here on the session runs."""
+        processes.become_subreaper()
+        self.loop.on_signal(_signal.SIGCHLD, self.reap)
+        self.loop.on_signal(_signal.SIGTERM, lambda: self.stop(DEFAULT_GRACE))
+        for name in ("SIGHUP", "SIGINT", "SIGPIPE"):
+            _signal.signal(getattr(_signal, name), _signal.SIG_IGN)
+        self._spawn()
+        pid, tick = self.launch.owner
+        if pid:
+            try:
+                fd = processes.watch_exit(pid, tick)
+                self.loop.watch(fd, lambda _events: self._owner_gone(fd))
+            except ProcessLookupError:
+                self._owner_gone(-1)
+
+    def _spawn(self) -> None:
+        launch = self.launch
+        if self.shell is None:
+            self.terminal = spawn(launch.argv, launch.env, launch.cwd, self.size, umask=self._umask)
+        else:
+            theirs, ours = os.pipe()
+            try:
+                argv, env, cwd = self.shell.dialect.argv, launch.env, launch.cwd
+                self.terminal = spawn(argv, env, cwd, self.size, stdin=theirs, raw_lines=True, umask=self._umask)
+            except BaseException:
+                os.close(ours)
+                raise
+            finally:
+                os.close(theirs)
+            self.shell.adopt(self.terminal, ours, cwd=launch.cwd)
+        self._ended, self._drain, self._since, self.over = None, None, time.time(), False
+        self.loop.watch(self.terminal.pty_fd, self._terminal_event)
+        self._write_run()
+
+    def _write_run(self, until: float | None = None) -> None:
+        terminal = self.terminal
+        pid = terminal.pid if terminal else 0
+        record = {
+            "schema": 1, "boot": processes.boot_id(), "host": os.uname().nodename, "holder": os.getpid(),
+            "holder_tick": processes.start_tick(os.getpid()), "pid": pid,
+            "tick": processes.start_tick(pid) if pid else 0, "generation": self.generation, "since": self._since,
+            "protocol": wire.VERSION, "until": until, "size": list(self.size),
+        }  # fmt: skip
+        try:
+            fd = os.open("run.json.new", os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            try:
+                os.write(fd, to_json(record))
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+            os.rename("run.json.new", "run.json")
+        except OSError:
+            if self.generation == self.launch.generation and until is None:
+                raise  # a start that cannot be recorded is a failed start; later a full disk must not end the session
+
+    # ---- output and input
+
+    def _terminal_event(self, events: int) -> None:
+        terminal = self.terminal
+        if terminal is None:
+            return
+        if self._input and events & WRITE:
+            self._feed()
+        if not events & ~WRITE:
+            return
+        data = terminal.read()
+        if data is None:
+            self.loop.forget(terminal.pty_fd)
+            self._output_over()
+            return
+        if self._drain is not None:
+            self._drain = (time.monotonic(), self._drain[1])
+        if data:
+            self._answerer.look(terminal, data, self.size[0])
+            if self.shell is not None:
+                self.shell.output(data)
+            else:
+                self.log.append(data)
+            self.ring()
+
+    def ring(self) -> None:
+        """Tell the clients that wait for news."""
+        self.server.ring(self.log.end, self.log.index_size)
+
+    def type(self, data: bytes) -> bool:
+        """Take input for the program; False, and nothing taken, if too much waits already."""
+        if self.terminal is None or len(self._input) + len(data) > INPUT_QUEUE:
+            return False
+        self._input += data
+        self._feed()
+        return True
+
+    def interrupt(self) -> None:
+        """Interrupt what runs in the foreground; of a shell, only a command of a cell."""
+        if self.shell is not None:
+            self.shell.interrupt()
+        elif self.terminal is not None and self._ended is None:
+            self._escalation.interrupt(self.terminal)
+
+    def resize(self, rows: int, columns: int) -> None:
+        """Set the terminal's size for now and for later generations."""
+        self.size = (rows, columns)
+        if self.terminal is not None:
+            self.terminal.resize(rows, columns)
+        self.log.event("resize", rows=rows, columns=columns)
+
+    def _feed(self) -> None:
+        if self.terminal is None:
+            self._input = b""
+            return
+        while self._input:
+            count = self.terminal.write(self._input[:4096])
+            if not count:
+                break
+            self._input = self._input[count:]
+        if self.terminal.pty_fd >= 0 and self._ended is None:
+            self.loop.watch(self.terminal.pty_fd, self._terminal_event, READ | WRITE if self._input else READ)
+
+    # ---- exit
+
+    def reap(self) -> None:
+        """Take the status of every child that has ended."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                break
+            if not pid:
+                break
+            if self.terminal is not None and pid == self.terminal.pid and self._ended is None:
+                code = os.waitstatus_to_exitcode(status)
+                self._ended = (code, None) if code >= 0 else (None, -code)
+                self.terminal.release()
+                self._drain = (time.monotonic(), time.monotonic())
+                self._drained()
+        self.stopping.step()
+        self.leave()
+
+    def _drained(self) -> None:
+        """Read what the program still had to say: to the end of file, or until silence."""
+        if self._drain is None:
+            return
+        last, began = self._drain
+        rest = min(last + DRAIN_QUIET, began + DRAIN_LIMIT) - time.monotonic()
+        if rest > 0:
+            self.loop.later(rest, self._drained)
+        else:
+            self._output_over()
+
+    def _output_over(self) -> None:
+        """Both the status and the last byte are here."""
+        if self._ended is None or self._drain is None:
+            return
+        self._drain = None
+        code, signal = self._ended
+        if self.shell is not None:
+            ready = self.shell.ready
+            self.shell.died(code, signal)
+            if not self.stopping.active:
+                self._shell_again(ready)
+                return
+        self.log.event("exit", code=code, signal=signal)
+        policy = self.launch.restart
+        if not self.stopping.active and (policy == b"always" or (policy == b"on-failure" and code != 0)):
+            self._back_off()
+        else:
+            self.conclude()
+            self.stopping.step()
+        self.ring()
+
+    def conclude(self) -> None:
+        """Record the end of the program for good."""
+        code, signal = self._ended or (None, None)
+        self._write_exit("signal" if signal else "code", signal or code or 0)
+        self.over = True
+        self.leave()
+
+    def _fail(self, reason: str) -> None:
+        """Record that the program could not be started again."""
+        self._write_exit("failed", reason)
+        if self.shell is not None:
+            self.shell.abandon()
+        self.over = True
+        self.leave()
+        self.ring()
+
+    def _write_exit(self, kind: str, value: int | str) -> None:
+        fd = os.open("exit", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.pwrite(fd, format_exit(self.generation, kind, value, time.time()), 0)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def leave(self) -> None:
+        """Go when nothing is left of the program; until then its children's output is still logged."""
+        if not self.over or self.stopping.active:
+            return
+        self.loop.cancel(self._leaving)
+        if processes.descendants(os.getpid()):
+            self._leaving = self.loop.later(LINGER_CHECK, self.leave)
+        else:
+            self.loop.stop()
+
+    # ---- again
+
+    def _shell_again(self, ready: bool) -> None:
+        """A shell that ended comes back by itself, unless it never gets as far as its first command."""
+        self._failures = 0 if ready else self._failures + 1
+        if self._failures >= SHELL_TRIES:
+            self._fail("the shell ends as soon as it starts")
+        else:
+            self.again()
+
+    def _back_off(self) -> None:
+        self._failures = 1 if time.time() - self._since > STEADY else self._failures + 1
+        first, most = BACK_OFF
+        jitter = 0.9 + os.urandom(1)[0] / 1275  # within ten per cent of the plan
+        seconds = min(most, first * 2 ** (self._failures - 1)) * jitter
+        self._write_run(until=time.time() + seconds)
+        self._waiting = self.loop.later(seconds, self.again)
+
+    def again(self) -> None:
+        """Start the program anew as the next generation."""
+        self._waiting = None
+        self._close_terminal()
+        self.generation += 1
+        self.log.event("restart", generation=self.generation)
+        try:
+            self._spawn()
+        except (SpawnError, OSError) as error:
+            self._fail(str(error))
+        self.ring()
+
+    def _close_terminal(self) -> None:
+        if self.terminal is not None:
+            self.loop.forget(self.terminal.pty_fd)
+            self.terminal.close()
+            self.terminal = None
+
+    # ---- stop
+
+    @property
+    def settled(self) -> bool:
+        """Whether the end of the program is recorded, so that a stop may report."""
+        return self.over or self.terminal is None
+
+    def leader(self) -> int:
+        """Pid of the program, 0 if there is none."""
+        return self.terminal.pid if self.terminal and self._ended is None else 0
+
+    def stop(self, grace: float, then: Callable[[list[int]], None] | None = None, *, hurry: bool = False) -> None:
+        """End the whole tree; ``then`` is called with the survivors."""
+        if self._waiting is not None:
+            self.loop.cancel(self._waiting)
+            self._waiting = None
+            self.conclude()
+        self.stopping.begin(grace, then, hurry=hurry)
+
+    def _owner_gone(self, fd: int) -> None:
+        """The kernel that owns the session has ended: leave nothing behind, not even the record."""
+        if fd >= 0:
+            self.loop.forget(fd)
+            os.close(fd)
+        self.stop(OWNER_GRACE, lambda _survivors: self._vanish())
+
+    def _vanish(self) -> None:
+        if self.launch.name_file:
+            try:
+                os.unlink(self.launch.name_file)
+            except OSError:
+                pass
+        self.server.close()
+        for name in os.listdir("."):
+            os.unlink(name)
+        os.rmdir(self.launch.directory)
+        self.loop.stop()
+
+    def close(self) -> None:
+        """Give everything back; the last act of the process."""
+        self.server.close()
+        self._close_terminal()
+        if self.shell is not None:
+            self.shell.close()
+        self.log.close()

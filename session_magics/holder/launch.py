@@ -1,0 +1,38 @@
+"""What a holder is told when it is started: everything that is not, or must not be, on disk."""
+
+from __future__ import annotations
+
+from session_magics.holder import wire
+
+
+class Launch:
+    """One start of a session. Text is bytes as the system has it; the environment is complete."""
+
+    def __init__(self, **fields: bytes) -> None:
+        self.directory = fields["directory"]
+        self.argv = wire.unpack(fields["argv"])
+        flat = wire.unpack(fields["env"])
+        self.env = dict(zip(flat[::2], flat[1::2], strict=True))
+        self.cwd = fields["cwd"]
+        self.size = (int(fields["rows"]), int(fields["columns"]))
+        self.generation = int(fields.get("generation", b"1"))
+        self.restart = fields.get("restart", b"no")
+        self.shell = fields.get("shell", b"").decode()
+        """The dialect, or nothing for a program."""
+        self.rc = fields.get("rc", b"1") == b"1"
+        self.owner = (int(fields.get("owner_pid", b"0")), int(fields.get("owner_tick", b"0")))
+        """Pid and start tick of the kernel that the session ends with; 0 for none."""
+        self.name_file = fields.get("name_file", b"")
+        """The name's claim, to be given up with the owner."""
+        self.cap = int(fields.get("cap", b"0"))
+
+    @classmethod
+    def parse(cls, message: bytes) -> Launch:
+        """Read what ``encode`` wrote."""
+        flat = wire.unpack(message)
+        return cls(**{key.decode(): value for key, value in zip(flat[::2], flat[1::2], strict=True)})
+
+
+def encode(**fields: bytes) -> bytes:
+    """The message for a holder's standard input."""
+    return wire.pack(*[part for key, value in fields.items() for part in (key.encode(), value)])

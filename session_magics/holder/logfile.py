@@ -1,0 +1,119 @@
+"""Writing a session's log: raw bytes in segments under a cap, and the index of events."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from session_magics.holder.record import to_json
+
+LOG_CAP = 64 * 1024 * 1024
+"""Bytes kept of one session; the oldest segments go first."""
+SEGMENTS = 16
+"""The cap in segments: what is dropped at once is a sixteenth of it."""
+DISK_RETRY = 1.0
+"""Seconds between tries to write after the disk refused."""
+
+
+def segment_name(offset: int) -> str:
+    """The file name of the segment whose first byte has this offset."""
+    return f"log.{offset:020d}"
+
+
+class LogWriter:
+    """Appends to the log in one directory; goes on where an earlier generation stopped.
+
+    ``end`` is the absolute offset after the last byte *taken*: bytes that a full disk refused count, and the
+    next segment begins after them, so that readers see the gap to the byte.
+    """
+
+    def __init__(self, directory: str, *, cap: int = LOG_CAP) -> None:
+        self._directory, self._cap = directory, cap
+        self._segment_bytes = max(4096, cap // SEGMENTS)
+        names = sorted(one for one in os.listdir(directory) if one.startswith("log.") and one[4:].isdigit())
+        self._segments = [[int(one[4:]), os.stat(os.path.join(directory, one)).st_size] for one in names]
+        self.end = sum(self._segments[-1]) if self._segments else 0
+        self._fd = -1
+        self._index = os.open(os.path.join(directory, "log.idx"), os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self.index_size = os.fstat(self._index).st_size
+        self._dropped = 0
+        self._retry_at = 0.0
+
+    def append(self, data: bytes) -> None:
+        """Take bytes; never raises for a disk that is full or broken, but counts and marks what is lost."""
+        at, length = 0, len(data)
+        if self._dropped and time.monotonic() < self._retry_at:
+            self._lose(length)
+            return
+        while at < length:
+            try:
+                room = self._open_segment()
+                written = os.write(self._fd, data[at : at + room] if at or length > room else data)
+            except OSError:
+                self._lose(length - at)
+                return
+            self._segments[-1][1] += written
+            self.end += written
+            at += written
+
+    def _open_segment(self) -> int:
+        """Make sure that a segment with room is open; return the room in bytes."""
+        if self._dropped:
+            self._close_segment()
+        if self._fd >= 0:
+            room = self._segment_bytes - self._segments[-1][1]
+            if room > 0:
+                return room
+            self._close_segment()
+        path = os.path.join(self._directory, segment_name(self.end))
+        self._fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        if not self._segments or self._segments[-1][0] != self.end:
+            self._segments.append([self.end, 0])
+        self._trim()
+        if self._dropped:
+            lost, self._dropped = self._dropped, 0
+            self.event("gap", lost=lost)
+        return self._segment_bytes
+
+    def _trim(self) -> None:
+        while len(self._segments) > 1 and sum(size for _, size in self._segments[:-1]) + self._segment_bytes > self._cap:
+            offset, _ = self._segments.pop(0)
+            try:
+                os.unlink(os.path.join(self._directory, segment_name(offset)))
+            except FileNotFoundError:
+                pass
+
+    def _lose(self, count: int) -> None:
+        """Count bytes that the disk refused; the next segment will begin behind them."""
+        self._close_segment()
+        if not self._dropped:
+            self._retry_at = time.monotonic() + DISK_RETRY
+        elif time.monotonic() >= self._retry_at:
+            self._retry_at += DISK_RETRY
+        if self._segments and self._segments[-1][1] == 0:
+            try:
+                os.unlink(os.path.join(self._directory, segment_name(self._segments.pop()[0])))
+            except OSError:
+                pass
+        self._dropped += count
+        self.end += count
+
+    def _close_segment(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def event(self, kind: str, at: int | None = None, **data: str | int | float | bool | None) -> None:
+        """Add a line to the index; lost without a word if the disk is full, as the log's offsets still hold."""
+        line = to_json({"at": self.end if at is None else at, "t": time.time(), "kind": kind, **data}) + b"\n"
+        try:
+            self.index_size += os.write(self._index, line)
+        except OSError:
+            pass
+
+    def close(self) -> None:
+        """Give up the descriptors."""
+        self._close_segment()
+        if self._index >= 0:
+            os.close(self._index)
+            self._index = -1

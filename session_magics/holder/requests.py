@@ -1,0 +1,103 @@
+"""What clients may ask of a holder, one method a kind of frame."""
+
+from __future__ import annotations
+
+import os
+
+from session_magics.holder import waiting, wire
+from session_magics.holder.cells import Finished, Request
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from session_magics.holder.holder import Holder
+    from session_magics.holder.server import Client
+
+
+class Requests:
+    """Carries out frames. A frame that is not understood is answered as such and harms nothing."""
+
+    def __init__(self, holder: Holder) -> None:
+        self._holder = holder
+        self._verbs = {
+            wire.WATCH: self._watch, wire.INPUT: self._input, wire.RESIZE: self._resize,
+            wire.INTERRUPT: self._interrupt, wire.RUN: self._run, wire.PROBE: self._probe, wire.STOP: self._stop,
+            wire.RESTART: self._restart,
+        }  # fmt: skip
+
+    def handle(self, client: Client, kind: bytes, fields: list[bytes]) -> None:
+        """Carry out one frame; raises BadFrame or IndexError for one that is no request."""
+        verb = self._verbs.get(kind)
+        if verb is None:
+            client.send(wire.ERROR, fields[0] if fields else b"0", b"unknown-kind", kind)
+        else:
+            verb(client, fields)
+
+    def _watch(self, client: Client, fields: list[bytes]) -> None:
+        client.watch = (wire.number(fields[0]), wire.number(fields[1]))
+        self._holder.ring()
+
+    def _input(self, client: Client, fields: list[bytes]) -> None:
+        request, data, secret = fields[0], fields[1], fields[2:3] == [b"1"]
+        terminal = self._holder.terminal
+        if terminal is None or terminal.tty_fd < 0:
+            client.send(wire.ERROR, request, b"not-running", b"")
+        elif secret and terminal.echoes():
+            client.send(wire.ERROR, request, b"not-masked", b"")
+        elif self._holder.type(data):
+            client.send(wire.OK, request)
+        else:
+            client.send(wire.ERROR, request, b"busy", b"its program does not read its input")
+
+    def _resize(self, client: Client, fields: list[bytes]) -> None:
+        self._holder.resize(wire.number(fields[1]), wire.number(fields[2]))
+        client.send(wire.OK, fields[0])
+
+    def _interrupt(self, client: Client, fields: list[bytes]) -> None:
+        self._holder.interrupt()
+        client.send(wire.OK, fields[0])
+
+    def _run(self, client: Client, fields: list[bytes]) -> None:
+        request, text, hidden = fields[0], fields[1], fields[2:3] == [b"1"]
+        shell = self._holder.shell
+        if shell is None:
+            client.send(wire.ERROR, request, b"no-shell", b"")
+        elif b"\0" in text:
+            client.send(wire.ERROR, request, b"bad-text", b"a cell cannot hold a NUL character")
+        elif self._holder.over or self._holder.stopping.active:
+            client.send(wire.ERROR, request, b"not-running", b"")
+        elif shell.busy:
+            client.send(wire.ERROR, request, b"busy", shell.busy)
+        else:
+
+            def done(finished: Finished) -> None:
+                client.send(wire.DONE, request, *finished.fields())
+
+            shell.run(Request(text, hidden=hidden, done=done))
+
+    def _probe(self, client: Client, fields: list[bytes]) -> None:
+        terminal = self._holder.terminal
+        if terminal is None or terminal.tty_fd < 0:
+            client.send(wire.ERROR, fields[0], b"not-running", b"")
+            return
+        wait, echo, canonical = waiting.probe(terminal.pty_fd, os.fsdecode(terminal.tty_path), terminal.pid)
+        client.send(wire.OK, fields[0], wait.encode(), b"%d" % echo, b"%d" % canonical)
+
+    def _stop(self, client: Client, fields: list[bytes]) -> None:
+        request = fields[0]
+
+        def then(survivors: list[int]) -> None:
+            client.send(wire.OK, request, *[b"%d" % pid for pid in survivors])
+
+        self._holder.stop(float(fields[1]), then, hurry=fields[2:3] == [b"1"])
+
+    def _restart(self, client: Client, fields: list[bytes]) -> None:
+        request, holder = fields[0], self._holder
+
+        def then(survivors: list[int]) -> None:
+            if survivors:
+                client.send(wire.ERROR, request, b"survivors", b" ".join(b"%d" % pid for pid in survivors))
+                return
+            holder.again()
+            client.send(wire.OK, request, b"%d" % holder.generation)
+
+        holder.stop(float(fields[1]), then)

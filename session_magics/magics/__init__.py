@@ -1,0 +1,1 @@
+"""The front door for Python notebooks: ``%%sh_session`` and ``%session``."""

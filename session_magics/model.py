@@ -1,0 +1,192 @@
+"""The values that pass between the layers: frozen, without behaviour beyond reading themselves.
+
+What can be saved (``Spec``, the states) is here; what is live (sockets, readers) is not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from session_magics.errors import UsageMistake
+
+NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+Lifetime = Literal["detached", "kernel"]
+RestartPolicy = Literal["no", "on-failure", "always"]
+DEFAULT_SIZE = (24, 80)
+
+
+@dataclass(frozen=True)
+class Command:
+    """What to run: argv, directory and environment.
+
+    ``env`` is added to the environment of the process that starts the session; a value of None removes a
+    variable. It is kept out of the repr, as values may be secrets.
+    """
+
+    argv: tuple[str, ...]
+    cwd: str | None = None
+    env: Mapping[str, str | None] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A session as it was asked for: all that ``spec.json`` keeps. Environment values are not kept."""
+
+    id: str
+    name: str
+    argv: tuple[str, ...]
+    cwd: str
+    env_names: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    size: tuple[int, int] = DEFAULT_SIZE
+    lifetime: Lifetime = "detached"
+    restart: RestartPolicy = "no"
+    shell: str | None = None
+    """The dialect (bash, zsh, sh, fish) of a shell session; None for a program."""
+    owner: str | None = None
+    """Token of the kernel that owns a kernel-lifetime session."""
+    created: float = 0.0
+    """Unix time, for display only."""
+
+
+@dataclass(frozen=True)
+class Running:
+    """The holder lives and so does the program."""
+
+    pid: int
+    since: float
+
+
+@dataclass(frozen=True)
+class BackingOff:
+    """The program has ended; the holder starts it again at ``until`` (Unix time)."""
+
+    until: float
+    code: int | None
+    signal: int | None
+
+
+@dataclass(frozen=True)
+class Exited:
+    """The program has ended: exactly one of ``code`` and ``signal`` is set."""
+
+    code: int | None
+    signal: int | None
+    at: float
+    background: bool = False
+    """True while processes that the program left behind still run under the holder."""
+
+
+@dataclass(frozen=True)
+class Lost:
+    """The holder vanished and left no exit record; the outcome is unknown, never 0."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class FailedToStart:
+    """The program was never running."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """The state could not be read; nothing may be cleaned up on it."""
+
+    reason: str
+
+
+State = Running | BackingOff | Exited | Lost | FailedToStart | Unknown
+
+
+def describe(state: State) -> str:
+    """The state in a few words, as lists and messages show it."""
+    match state:
+        case Running():
+            return "running"
+        case BackingOff(code=code, signal=sig):
+            return f"backing-off after {f'exit {code}' if sig is None else f'signal {sig}'}"
+        case Exited(code=code, signal=None):
+            return f"exited {code}"
+        case Exited(signal=sig):
+            return f"killed by signal {sig}"
+        case Lost(reason=reason):
+            return f"lost ({reason})"
+        case FailedToStart(reason=reason):
+            return f"failed to start ({reason})"
+        case Unknown(reason=reason):
+            return f"unknown ({reason})"
+
+
+@dataclass(frozen=True)
+class SessionInfo:
+    """One session as ``list`` and ``info`` report it: read at one moment from its directory."""
+
+    name: str
+    """How this process addresses it; a shell of another kernel reads ``main@token``."""
+    id: str
+    state: State
+    argv: tuple[str, ...]
+    cwd: str
+    labels: Mapping[str, str]
+    lifetime: Lifetime
+    restart: RestartPolicy
+    shell: str | None
+    size: tuple[int, int]
+    generation: int
+    pid: int | None
+    created: float
+    directory: Path
+    log_bytes: int
+
+    @property
+    def running(self) -> bool:
+        """Whether the program lives now (a program in back-off does not)."""
+        return isinstance(self.state, Running)
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """What became of one cell command.
+
+    ``begin`` and ``end`` are log offsets in bytes: the output is exactly that slice. ``returncode`` follows
+    ``subprocess`` (minus the signal where the *shell* died of one). ``state`` is ``done``, ``exited`` (the
+    cell ended the shell), ``replaced`` (``exec``), or ``lost`` (the holder vanished).
+    """
+
+    session: str
+    text: str
+    returncode: int
+    state: Literal["done", "exited", "replaced", "lost"]
+    begin: int
+    end: int
+    duration: float
+    cwd: str
+    restarted: str = ""
+    """What a restart of the shell lost, in one line; empty when there was none."""
+    exact: bool = True
+    """False if the end of the output was found by silence and not by its mark."""
+
+
+def check_name(name: str) -> str:
+    """Return ``name`` if a session may have it; raise UsageMistake otherwise."""
+    if not NAME_PATTERN.fullmatch(name):
+        shown = repr(name if len(name) <= 40 else name[:37] + "…")
+        raise UsageMistake(
+            f"{shown} is no session name: use 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit"
+        )
+    return name
+
+
+def check_size(size: tuple[int, int]) -> tuple[int, int]:
+    """Return (rows, columns) if a terminal may have that size; raise UsageMistake otherwise."""
+    rows, columns = size
+    if not (1 <= rows <= 1000 and 1 <= columns <= 2000):
+        raise UsageMistake(f"{rows}x{columns} is no terminal size: rows 1 to 1000, columns 1 to 2000, such as 24x80")
+    return size

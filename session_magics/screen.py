@@ -1,0 +1,128 @@
+"""What a terminal of a given size shows after a program's bytes, as plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from unicodedata import combining
+
+from session_magics.errors import SessionError
+from session_magics.escapes import parse_csi, split
+from session_magics.text import plain
+
+SNAPSHOT_BYTES = 1 << 16
+"""Bytes before the end that are looked at: some 30 full screens of 24x80, and a terminal emulator written in
+Python takes about 0.1 s for them."""
+
+_ALTERNATE_SCREEN = {47, 1047, 1049}
+_MODES = {"": {4}, "?": {6, 7}}
+"""Modes that change where characters go: insert; origin, wrapping. The emulator would change its size for others."""
+_PARAMETERS = dict.fromkeys("@ABCDEFGJKLMPXade`g'", 1) | {"H": 2, "f": 2, "r": 2}
+"""Sequences that move or edit, and how many numbers the emulator takes: it raises TypeError for more."""
+_MODE_LIMITS = {"J": 3, "K": 2}
+"""Greatest first number of sequences for which it is a choice: the emulator fails on others."""
+_ESCAPES = {"\x1b7", "\x1b8", "\x1bD", "\x1bE", "\x1bM", "\x1bH"}
+_CONTROLS = frozenset(map(chr, range(32)))
+_NEWLINE_MODE = "\x1b[20h"
+"""LF returns to column 0, as the PTY has ONLCR off."""
+
+
+def snapshot(data: bytes, size: tuple[int, int]) -> str:
+    """Return the screen of (rows, columns) after data, without blanks at line ends and blank lines at its end.
+
+    Only the last ``SNAPSHOT_BYTES`` count. Bytes that the emulator fails on are shown as the last lines of plain text.
+    Raises SessionError if pyte is not installed.
+    """
+    try:
+        import pyte  # takes 50 ms, and few processes need it
+        from wcwidth import wcwidth  # pyte's own dependency
+    except ImportError as error:
+        raise SessionError("snapshots need pyte, which is not installed: pip install pyte") from error
+    rows, columns = size
+    data = _aligned_tail(data)
+    screen = pyte.Screen(columns, rows)
+    try:
+        text = "".join(_visible(data.decode("utf-8", "replace")))
+        # The emulator drops the rest of a text after a character without width that is no accent (a joiner, an emoji's
+        # variation selector).
+        lost = {ord(char) for char in set(text) - _CONTROLS if wcwidth(char) <= 0 and not combining(char)}
+        pyte.Stream(screen).feed(_NEWLINE_MODE + text.translate(dict.fromkeys(lost)))
+        cells = [[screen.buffer[row][column].data for column in range(columns)] for row in range(rows)]
+        # Not `screen.display`: it fails on half a wide character, the other half of which was written over.
+        lines = ["".join(_fill(line, wcwidth)).rstrip() for line in cells]
+    except Exception:  # the emulator asserts and indexes its way through odd input; any error means the same here
+        lines = [line.rstrip() for line in plain(data).split("\n")[-rows:]]
+    while lines and not lines[-1]:
+        lines.pop()
+    return "\n".join(lines)
+
+
+def _fill(cells: list[str], width: Callable[[str], int]) -> Iterator[str]:
+    """Yield what each cell shows; half of a wide character, the other half of which was written over, is a blank."""
+    inside = False
+    for cell, after in zip(cells, [*cells[1:], ""], strict=True):
+        if inside and not cell:
+            inside = False
+            continue
+        inside = bool(cell) and width(cell[0]) == 2
+        yield cell if cell and not (inside and after) else " "
+
+
+def _aligned_tail(data: bytes) -> bytes:
+    """The end of data from the first place where neither a character nor a sequence can be half over."""
+    if len(data) <= SNAPSHOT_BYTES:
+        return data
+    tail = data[-SNAPSHOT_BYTES:]
+    newline, escape = tail.find(b"\n"), tail.find(b"\x1b")
+    if escape >= 0 and (newline < 0 or escape < newline):
+        return tail[escape:]
+    if newline >= 0:
+        return tail[newline + 1 :]
+    return tail.lstrip(bytes(range(0x80, 0xC0)))
+
+
+def _visible(text: str) -> list[str]:
+    """The pieces of text that decide what the screen shows, in a form that the emulator can read.
+
+    It knows no alternate screen, so that is resolved here: entered, it is empty; left, the main one is as before (or
+    empty, if it was entered before text begins). What a full clear has erased is left out.
+    """
+    pieces, _ = split(text)
+    kept: list[str] = []
+    main: list[str] | None = None
+    cleared = home = False  # whether the last control was an erasure of the screen, or a move to its start
+    for at in range(0, len(pieces), 2):
+        if at:
+            control = pieces[at - 1]
+            csi = parse_csi(control)
+            if csi is not None and csi[0] == "?" and csi[2] in "hl" and not _ALTERNATE_SCREEN.isdisjoint(csi[1]):
+                if csi[2] == "h":
+                    main, kept = (kept if main is None else main), []
+                else:
+                    kept, main = main or [], None
+            elif control == "\x1bc":
+                kept, main = [], None
+            else:
+                erases = csi == ("", [2], "J")
+                homes = csi is not None and not csi[0] and csi[2] in "Hf" and max(csi[1][:2]) <= 1
+                if (erases and home) or (homes and cleared):
+                    kept = []
+                cleared, home = erases, homes
+                kept.append(_translate(control, csi))
+        if pieces[at]:
+            kept.append(pieces[at])
+            cleared = home = False
+    return kept
+
+
+def _translate(control: str, csi: tuple[str, list[int], str] | None) -> str:
+    """The control as the emulator takes it, or "" if it changes no character of the screen."""
+    if csi is None:
+        return control if control[0] != "\x1b" or control in _ESCAPES else ""
+    marker, numbers, final = csi
+    if final in "hl":
+        modes = [number for number in numbers if number in _MODES.get(marker, ())]
+        return f"\x1b[{marker}{';'.join(map(str, modes))}{final}" if modes else ""
+    if marker or numbers[0] > _MODE_LIMITS.get(final, numbers[0]):
+        return ""
+    count = _PARAMETERS.get(final, 0)
+    return f"\x1b[{';'.join(map(str, numbers[:count]))}{final}" if count else ""

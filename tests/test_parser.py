@@ -1,0 +1,324 @@
+"""What people write after ``%%sh_session`` and ``%session``, and what it means."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from argparse import Namespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from session_magics.errors import UsageMistake
+from session_magics.magics.parser import (
+    KEYS,
+    CellOptions,
+    HelpRequest,
+    key_bytes,
+    parse_cell,
+    parse_verb,
+    parse_words,
+    verbs,
+)
+
+VERBS = [verb for verb, _, _ in verbs()]
+
+
+def call(verb: str, **expected: object) -> Namespace:
+    return Namespace(verb=verb, **expected)
+
+
+def start(name: str, *argv: str, **given_options: object) -> Namespace:
+    unset = dict.fromkeys(("shell", "cwd", "size", "wait_for", "timeout"))
+    other = {"env": {}, "labels": {}, "lifetime": "detached", "restart": "no"}
+    return call("start", **{**unset, **other, "name": name, "argv": argv, **given_options})
+
+
+def send(text: str | None, *keys: str, enter: bool = True) -> Namespace:
+    return call("send", name="w", text=text, keys=keys, enter=enter)
+
+
+# ---------------------------------------------------------------- the cell magic
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("", CellOptions()),
+        ("web", CellOptions(name="web")),
+        ("--shell zsh --cwd '/a b'", CellOptions(shell="zsh", cwd="/a b")),
+        ("--env A=1 --env B=x=y --env=C=", CellOptions(env={"A": "1", "B": "x=y", "C": ""})),
+        ("--env 'A=$HOME {x}'", CellOptions(env={"A": "$HOME {x}"})),
+        ("--timeout 1.5", CellOptions(timeout=1.5)),
+        ("--out text --result r", CellOptions(out="text", result="r")),
+        ("--no-raise-error --bg --no-rc", CellOptions(raise_error=False, bg=True, rc=False)),
+        ("--set a,b --set c --get=d,e", CellOptions(set=("a", "b", "c"), get=("d", "e"))),
+        ("--set 'a, b,'", CellOptions(set=("a", "b"))),
+        ("--size 24x80 --lifetime detached", CellOptions(size=(24, 80), lifetime="detached")),
+        ("--limit 2MB", CellOptions(limit=2_000_000)),
+        ("--limit 500k", CellOptions(limit=500_000)),
+        ("--limit 1.5MiB", CellOptions(limit=1_572_864)),
+        ("--limit 0", CellOptions(limit=0)),
+        ("--cwd=-x", CellOptions(cwd="-x")),
+        ("--cwd -x", CellOptions(cwd="-x")),
+    ],
+)
+def test_the_cell_line_is_read(line: str, expected: CellOptions) -> None:
+    assert parse_cell(line) == expected
+
+
+@pytest.mark.parametrize(
+    "line", ["web --bg --timeout 3", "--bg web --timeout 3", "--bg --timeout 3 web", "--bg --timeout=3 -- web"]
+)
+def test_the_name_of_a_cell_stands_anywhere(line: str) -> None:
+    assert parse_cell(line) == CellOptions(name="web", bg=True, timeout=3.0)
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        ("--tiemout 3", "did you mean --timeout"),
+        ("--time 3", "no option '--time'"),
+        ("-x", "no option '-x'"),
+        ("--timeout", "--timeout: expected one argument"),
+        ("--timeout --bg", "--timeout: expected one argument"),
+        ("--timeout soon", "number of seconds"),
+        ("--timeout 0", "above 0"),
+        ("--timeout -1", "number of seconds"),
+        ("--timeout nan", "number of seconds"),
+        ("--timeout inf", "number of seconds"),
+        ("--size 24", "ROWSxCOLUMNS"),
+        ("--size 0x80", "rows 1 to 1000"),
+        ("--limit much", "number of bytes"),
+        ("--limit -1", "number of bytes"),
+        ("--env A", "KEY=VALUE"),
+        ("--env =a", "KEY=VALUE"),
+        ("--out 1a", "Python variable"),
+        ("--result a.b", "Python variable"),
+        ("--out class", "Python variable"),
+        ("--set a-b", "Python variable"),
+        ("--set ä", "no shell variable"),
+        ("--get a,__sm_k", "session's own"),
+        ("--get ,", "at least one"),
+        ("--lifetime forever", "'kernel', 'detached'"),
+        ("--bg=3", "--bg"),
+        ("--cwd ''", "empty"),
+        ("main echo", "one session name at most"),
+        ("'main", "close the quote"),
+        ("main\\", "close the quote"),
+    ],
+)
+def test_a_wrong_cell_line_is_told_in_one_line(line: str, word: str) -> None:
+    with pytest.raises(UsageMistake, match=re.escape(word)) as caught:
+        parse_cell(line)
+    assert "\n" not in str(caught.value)
+
+
+def test_environment_values_are_not_in_the_repr() -> None:
+    assert "hunter2" not in repr(parse_cell("--env PASSWORD=hunter2"))
+
+
+# ----------------------------------------------------------------- the line magic
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("", call("list", json=False, labels={})),
+        ("list --json --label a=b --label c=d", call("list", json=True, labels={"a": "b", "c": "d"})),
+        (
+            "start web python3 -m http.server -b 127.0.0.1",
+            start("web", "python3", "-m", "http.server", "-b", "127.0.0.1"),
+        ),
+        ("start web --cwd /t prog --cwd /u", start("web", "prog", "--cwd", "/u", cwd="/t")),
+        ("start --cwd /t web prog -- --help", start("web", "prog", "--", "--help", cwd="/t")),
+        ("start web -- --odd -h", start("web", "--odd", "-h")),
+        ("start -- web prog -x", start("web", "prog", "-x")),
+        ("start web sh -c 'echo \"$HOME\" {x}'", start("web", "sh", "-c", 'echo "$HOME" {x}')),
+        ("start web prog ''", start("web", "prog", "")),
+        ("start web --shell fish", start("web", shell="fish")),
+        ("start web --env A=1 --label k=v p", start("web", "p", env={"A": "1"}, labels={"k": "v"})),
+        ("start web --size 40x120 --lifetime kernel p", start("web", "p", size=(40, 120), lifetime="kernel")),
+        ("start web --restart on-failure p", start("web", "p", restart="on-failure")),
+        ("start web --wait-for '^on \\d+' --timeout 9 p", start("web", "p", wait_for="^on \\d+", timeout=9.0)),
+        ("info w", call("info", name="w")),
+        ("tail w", call("tail", name="w", lines=20, follow=False)),
+        ("tail -n 5 w -f", call("tail", name="w", lines=5, follow=True)),
+        ("tail -fn5 w", call("tail", name="w", lines=5, follow=True)),
+        ("snapshot w", call("snapshot", name="w")),
+        ("send w hello   world", send("hello world")),
+        ("send w 'echo \"a  b\" $x'", send('echo "a  b" $x')),
+        ("send w ls -la --no-enter", send("ls -la", enter=False)),
+        ("send --no-enter w ls -h --help", send("ls -h --help", enter=False)),
+        ("send w git checkout -- file", send("git checkout -- file")),
+        ("send w -- --key -x", send("--key -x")),
+        ("send w ''", send("")),
+        ("send w --key C-c", send(None, "C-c", enter=False)),
+        ("send w yes --key Down --key=Enter", send("yes", "Down", "Enter", enter=False)),
+        ("interrupt w", call("interrupt", name="w")),
+        ("wait w --timeout 0 --for -x", call("wait", name="w", timeout=0.0, pattern="-x")),
+        ("stop a b --grace 2", call("stop", names=("a", "b"), all=False, grace=2.0, now=False)),
+        ("stop --all --now", call("stop", names=(), all=True, grace=None, now=True)),
+        ("restart w@token", call("restart", name="w@token")),
+        ("remove --force a --keep-log b", call("remove", names=("a", "b"), force=True, keep_log=True)),
+        ("resize w 40x120", call("resize", name="w", size=(40, 120))),
+        ("doctor", call("doctor")),
+    ],
+)
+def test_the_line_of_a_verb_is_read(line: str, expected: Namespace) -> None:
+    assert parse_verb(line) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        ("strat x", "did you mean 'start'? verbs are start, list"),
+        ("kill x", "did you mean 'stop'"),
+        ("help strat", "did you mean 'start'"),
+        ("start", "NAME is missing; usage: %session start NAME"),
+        ("start web", "PROGRAM is missing"),
+        ("start ../x prog", "no session name"),
+        ("start web --foo prog", "go after its name"),
+        ("start web --restart sometimes p", "'on-failure'"),
+        ("start web --timeout 3 p", "--wait-for"),
+        ("start web --shell bash p", "takes no PROGRAM"),
+        ("start web --wait-for ( p", "regular expression"),
+        ("start web --cwd -- p", "--cwd: expected one argument"),
+        ("list x", "'x' is a word too many; usage: %session list"),
+        ("info", "NAME is missing"),
+        ("info a b", "'b' is a word too many"),
+        ("tail w -n x", "number of lines"),
+        ("tail w -n", "expected one argument"),
+        ("send w", "TEXT or --key is missing"),
+        ("send w --ky C-c", "did you mean --key? (text with a dash goes after --)"),
+        ("send w --key Foo", "known are Enter"),
+        ("send w --key Entr", "did you mean Enter?"),
+        ("stop", "NAME or --all is missing"),
+        ("stop --all x", "not both"),
+        ("stop x --now --grace 3", "--now or --grace"),
+        ("remove", "NAME is missing"),
+        ("resize w", "missing"),
+        ("resize w 40", "ROWSxCOLUMNS"),
+        ("resize w 0x0", "rows 1 to 1000"),
+        ("doctor x", "too many"),
+        ("send w 'a", "close the quote"),
+    ],
+)
+def test_a_wrong_verb_is_told_in_one_line(line: str, word: str) -> None:
+    with pytest.raises(UsageMistake, match=re.escape(word)) as caught:
+        parse_verb(line)
+    assert "\n" not in str(caught.value)
+
+
+@given(st.lists(st.text(max_size=8), max_size=4), st.lists(st.text(max_size=8), min_size=1, max_size=6))
+def test_the_words_of_a_program_stay_untouched(head: list[str], argv: list[str]) -> None:
+    words = [*head, *argv]
+    assert parse_words(["start", "web", "--cwd", "/t", "--", *words]).argv == tuple(words)
+    assert parse_words(["start", "web", "prog", *words]).argv == ("prog", *words)
+
+
+TRICKY = [
+    "--help", "-h", "--", "-", "-n", "-f", "-fn3", "--key", "C-c", "--all", "--env", "A=1", "--size", "1x1",
+    "--for", "--json=1", "--set", "a", "--timeout", "1", "--bg",
+]  # fmt: skip
+WORDS = st.one_of(
+    st.sampled_from(TRICKY),
+    st.text(max_size=6),
+)
+
+
+@given(st.one_of(st.sampled_from(["", "help", *VERBS]), WORDS), st.lists(WORDS, max_size=6))
+def test_any_words_give_a_call_a_one_line_mistake_or_help(verb: str, words: list[str]) -> None:
+    for parse in (lambda: parse_words([verb, *words]), lambda: parse_cell(shlex.join(words))):
+        try:
+            parse()
+        except UsageMistake as mistake:
+            assert len(str(mistake).splitlines()) == 1
+        except HelpRequest as request:
+            assert request.text.startswith("usage: ")
+
+
+# --------------------------------------------------------------------------- help
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_of_a_verb_is_a_text_and_names_all_its_options(verb: str) -> None:
+    texts = []
+    for line in (f"help {verb}", f"{verb} --help", f"{verb} -h"):
+        with pytest.raises(HelpRequest) as caught:
+            parse_verb(line)
+        texts.append(caught.value.text)
+    assert len(set(texts)) == 1
+    usage, options = texts[0].split("options:")
+    missing = [name for name in re.findall(r"--[a-z-]+", options) if name not in usage and name not in LONG_FORMS]
+    assert missing == []
+
+
+LONG_FORMS = ("--help", "--lines", "--follow")
+"""Long forms whose short ones are in the usage."""
+
+
+@pytest.mark.parametrize("line", ["help", "--help", "-h"])
+def test_help_lists_every_verb(line: str) -> None:
+    with pytest.raises(HelpRequest) as caught:
+        parse_verb(line, program="session-magics")
+    assert all(f"  {verb} " in caught.value.text for verb in VERBS)
+    assert caught.value.text.startswith("usage: session-magics VERB")
+
+
+def test_help_of_the_cell_names_every_option() -> None:
+    with pytest.raises(HelpRequest) as caught:
+        parse_cell("web --help")
+    options = "shell cwd env timeout out result no-raise-error bg set get no-rc size lifetime limit"
+    assert all(f"  --{option} " in caught.value.text for option in options.split())
+
+
+def test_the_help_has_no_colour_codes_and_does_not_depend_on_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = []
+    for columns in ("40", "200"):
+        monkeypatch.setenv("COLUMNS", columns)
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        with pytest.raises(HelpRequest) as caught:
+            parse_verb("help start")
+        texts.append(caught.value.text)
+    assert texts[0] == texts[1] and "\x1b" not in texts[0]
+
+
+def test_verbs_are_a_table_for_the_readme() -> None:
+    assert all(usage.split()[0] == verb and "\n" not in usage + told and told for verb, usage, told in verbs())
+
+
+def test_the_parser_needs_no_ipython() -> None:
+    code = "import sys, session_magics.magics.parser; print('IPython' in sys.modules, 'traitlets' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]
+
+
+# --------------------------------------------------------------------------- keys
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("Enter", b"\r"), ("enter", b"\r"), ("Up", b"\x1b[A"), ("F1", b"\x1bOP"), ("F12", b"\x1b[24~"),
+        ("C-a", b"\x01"), ("C-C", b"\x03"), ("C-z", b"\x1a"), ("C-[", b"\x1b"), ("C-\\", b"\x1c"), ("C-]", b"\x1d"),
+        ("C-@", b"\0"), ("C-Space", b"\0"), ("M-x", b"\x1bx"), ("M-X", b"\x1bX"), ("M-é", "\x1bé".encode()),
+        ("M-Enter", b"\x1b\r"), ("M-C-c", b"\x1b\x03"), ("S-Tab", b"\x1b[Z"), ("Backspace", b"\x7f"),
+    ],
+)  # fmt: skip
+def test_keys_send_what_a_terminal_sends(name: str, data: bytes) -> None:
+    assert key_bytes(name) == data
+
+
+@pytest.mark.parametrize("name", ["", "M-", "C-", "C-é", "F13", "x", "M-\n", "Entre"])
+def test_an_unknown_key_lists_the_known(name: str) -> None:
+    with pytest.raises(UsageMistake, match="known are Enter") as caught:
+        key_bytes(name)
+    assert "\n" not in str(caught.value)
+
+
+def test_each_key_is_known_by_any_case() -> None:
+    assert all(key_bytes(name) == key_bytes(name.upper()) == data for name, data in KEYS.items())

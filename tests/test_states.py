@@ -1,0 +1,332 @@
+"""State is read from lock, exit record and run record; damage costs one session, and never yields a wrong end."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from session_magics.errors import StoreError
+from session_magics.holder.processes import boot_id
+from session_magics.holder.record import format_exit
+from session_magics.model import BackingOff, Exited, FailedToStart, Lost, Running, Spec, State, Unknown
+from session_magics.store import Store
+
+PROJECT = Path(__file__).parent.parent
+RUN = {
+    "schema": 1,
+    "boot": boot_id(),
+    "host": socket.gethostname(),
+    "holder": 10,
+    "holder_tick": 1,
+    "pid": 11,
+    "tick": 2,
+    "generation": 1,
+    "since": 5.0,
+    "protocol": 1,
+    "until": None,
+}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "registry")
+
+
+def make(store: Store, name: str = "one", **run: object) -> tuple[str, Path]:
+    """A claimed session, with a run record changed by ``run`` (no run record for run=None)."""
+    spec = Spec(store.new_id(), name, ("sleep", "9"), "/", created=1.0)
+    directory = store.create(spec)
+    store.claim(name, spec.id)
+    if run != {"run": None}:
+        (directory / "run.json").write_text(json.dumps(RUN | run))
+    return spec.id, directory
+
+
+def age(directory: Path, seconds: float) -> None:
+    then = time.time() - seconds
+    for path in (directory / "exit", directory):
+        os.utime(path, (then, then))
+
+
+def end(directory: Path, generation: int, kind: str, value: str | int) -> None:
+    (directory / "exit").write_bytes(format_exit(generation, kind, value, 7.5))
+
+
+@contextmanager
+def holder(directory: Path) -> Iterator[subprocess.Popen[str]]:
+    """A real process that has the lock."""
+    code = (
+        "import fcntl, os, sys\n"
+        "fcntl.flock(os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o600), fcntl.LOCK_EX)\n"
+        "print('held', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", code, str(directory / "alive")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_a_session_runs_while_its_lock_is_held_and_is_lost_when_the_holder_is_killed(store: Store) -> None:
+    id, directory = make(store)
+    with holder(directory) as process:
+        assert store.state(id) == Running(11, 5.0)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert store.state(id) == Lost("holder killed")
+
+
+def test_an_exit_is_told_with_and_without_a_holder(store: Store) -> None:
+    id, directory = make(store)
+    end(directory, 1, "code", 3)
+    with holder(directory):
+        assert store.state(id) == Exited(3, None, 7.5, background=True)
+    assert store.state(id) == Exited(3, None, 7.5)
+    end(directory, 1, "signal", 9)
+    assert store.state(id) == Exited(None, 9, 7.5)
+
+
+def test_the_end_of_an_earlier_generation_is_not_the_end_of_this_one(store: Store) -> None:
+    id, directory = make(store, generation=2)
+    end(directory, 1, "code", 0)
+    with holder(directory):
+        assert store.state(id) == Running(11, 5.0)
+    assert store.state(id) == Lost("holder killed")
+
+
+def test_an_end_counts_although_a_full_disk_kept_the_run_record_old(store: Store) -> None:
+    id, directory = make(store, generation=1)
+    end(directory, 2, "code", 4)
+    assert store.state(id) == Exited(4, None, 7.5)
+
+
+def test_a_program_in_back_off_shows_how_it_ended(store: Store) -> None:
+    id, directory = make(store, until=99.0)
+    with holder(directory):
+        assert store.state(id) == BackingOff(99.0, None, None)
+        end(directory, 1, "signal", 11)
+        assert store.state(id) == BackingOff(99.0, None, 11)
+    assert store.state(id) == Exited(None, 11, 7.5)
+
+
+def test_a_failed_start_gives_its_reason(store: Store) -> None:
+    id, directory = make(store, run=None)
+    end(directory, 1, "failed", "no such program: a b%c")
+    assert store.state(id) == FailedToStart("no such program: a b%c")
+
+
+def test_a_session_whose_holder_is_still_coming_up_has_not_failed(store: Store) -> None:
+    id, directory = make(store, run=None)
+    assert store.state(id) == Unknown("the holder is starting")
+    with holder(directory):
+        assert store.state(id) == Unknown("the holder is starting")
+    age(directory, 60)
+    assert store.state(id) == FailedToStart("holder never came up")
+
+
+def test_a_starter_records_that_its_holder_never_came_up(store: Store) -> None:
+    id, directory = make(store, run=None)
+    with holder(directory):
+        store.record_failure(id, "not this one: it lives")
+    assert store.state(id) == Unknown("the holder is starting")
+    store.record_failure(id, "python is gone")
+    assert store.state(id) == FailedToStart("python is gone")
+    store.record_failure(id, "too late")
+    assert store.state(id) == FailedToStart("python is gone")
+
+
+def test_other_boots_and_hosts_are_told_apart(store: Store) -> None:
+    assert store.state(make(store, "a", boot="another")[0]) == Lost("reboot")
+    assert store.state(make(store, "b", host="elsewhere", boot="another")[0]) == Lost("on host elsewhere")
+
+
+def test_a_session_without_a_directory_is_lost(store: Store) -> None:
+    assert store.state(store.new_id()) == Lost("its directory is gone")
+
+
+def test_a_probe_that_fails_is_unknown(store: Store) -> None:
+    id, directory = make(store)
+    (directory / "alive").symlink_to("/nowhere")
+    assert isinstance(store.state(id), Unknown)
+    (directory / "alive").unlink()
+    (directory / "exit").unlink()
+    (directory / "exit").mkdir()
+    assert store.state(id) == Unknown("Is a directory")
+
+
+def test_a_probe_does_not_hold_up_a_holder(store: Store) -> None:
+    _, directory = make(store)
+    fd = os.open(directory / "alive", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        store.infos()
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    finally:
+        os.close(fd)
+
+
+def test_a_damaged_exit_record_is_no_end(store: Store) -> None:
+    id, directory = make(store)
+    end(directory, 1, "code", 0)
+    data = bytearray((directory / "exit").read_bytes())
+    data[9] ^= 1
+    (directory / "exit").write_bytes(data)
+    with holder(directory):
+        assert store.state(id) == Running(11, 5.0)
+    assert store.state(id) == Lost("exit record damaged")
+
+
+def test_a_damaged_run_record_leaves_the_outcome_open(store: Store) -> None:
+    id, directory = make(store)
+    end(directory, 1, "code", 0)
+    (directory / "run.json").write_text("{")
+    with holder(directory):
+        assert store.state(id) == Unknown("run record damaged")
+    assert store.state(id) == Lost("run record damaged")
+    with pytest.raises(StoreError, match="is damaged"):
+        store.run(id)
+
+
+def damaged(data: bytes) -> Iterator[bytes]:
+    """The file cut, cut and zero-filled, and with one bit flipped, at many places."""
+    for place in range(0, len(data), max(1, len(data) // 40)):
+        yield data[:place]
+        yield data[:place] + bytes(len(data) - place)
+        flipped = bytearray(data)
+        flipped[place] ^= 1 << place % 8
+        yield bytes(flipped)
+    yield b"[" * 100_000
+    yield b"9" * 10_000
+    yield json.dumps(json.loads(data) | {"size": [1e999, 2]}).encode() if data[:1] == b"{" else b"1 1 code x 1.0 0"
+
+
+@pytest.mark.parametrize("name", ["spec.json", "run.json", "exit", "names"])
+def test_damage_costs_one_session_and_no_wrong_end(store: Store, name: str) -> None:
+    id, directory = make(store, "bad")
+    good, good_directory = make(store, "good")
+    end(directory, 1, "code", 3)
+    end(good_directory, 1, "code", 0)
+    path = store.root / "names" / "bad" if name == "names" else directory / name
+    whole = path.read_bytes()
+    for data in damaged(whole):
+        path.write_bytes(data)
+        infos = store.infos()
+        assert set(infos) == {"bad", "good"}
+        assert infos["good"].state == Exited(0, None, 7.5)
+        state: State = infos["bad"].state
+        assert state == Exited(3, None, 7.5) or isinstance(state, Lost | Unknown | FailedToStart)
+        if name == "names" and data != whole:
+            assert state == Exited(3, None, 7.5)  # found again by its spec
+            assert store.resolve("bad") == id
+    assert store.state(good) == Exited(0, None, 7.5)
+
+
+def test_a_writer_that_is_killed_leaves_a_readable_state(store: Store) -> None:
+    id, directory = make(store)
+    code = f"""
+import sys; sys.path.insert(0, {str(PROJECT)!r})
+from pathlib import Path
+from session_magics.store import Store
+from session_magics.model import Spec
+from dataclasses import replace
+store = Store(Path({str(store.root)!r}))
+spec = store.spec({id!r})
+print("go", flush=True)
+for count in range(10**9):
+    spec = replace(spec, labels={{"count": str(count) * 50}})
+    store.write_spec(spec)
+"""
+    for round_ in range(12):
+        with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as writer:
+            assert writer.stdout is not None
+            writer.stdout.readline()
+            seen = store.spec(id).labels
+            for _ in range(10 * round_):
+                if store.spec(id).labels != seen:
+                    break
+            writer.kill()
+        assert store.spec(id).argv == ("sleep", "9")
+    past = time.time() - 7200
+    for leftover in directory.glob(".tmp-*"):
+        os.utime(leftover, (past, past))
+    store.sweep()
+    assert {path.name for path in directory.iterdir()} == {"exit", "spec.json", "run.json"}
+
+
+def test_a_spec_is_kept_with_bytes_that_are_no_text_and_read_with_keys_of_tomorrow(store: Store) -> None:
+    odd = b"caf\xe9".decode("utf-8", "surrogateescape")
+    spec = Spec(
+        store.new_id(), "x", (odd, "ü"), odd, ("A",), {"k": "v"}, (50, 100), "kernel", "always", "bash", "tok", 12.5
+    )
+    directory = store.create(spec)
+    assert store.spec(spec.id) == spec
+    path = directory / "spec.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"tomorrow": [1]}))
+    assert store.spec(spec.id) == spec
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"schema": 2}))
+    with pytest.raises(StoreError, match="newer session-magics"):
+        store.spec(spec.id)
+    path.unlink()
+    with pytest.raises(StoreError, match="is missing"):
+        store.spec(spec.id)
+
+
+RESTARTER = f"""
+import fcntl, os, sys; sys.path.insert(0, {str(PROJECT)!r})
+from session_magics.holder.record import format_exit, to_json
+os.chdir(sys.argv[1])
+run = {RUN!r}
+ended = os.open("exit", os.O_WRONLY)
+print("go", flush=True)
+for generation in range(1, 10**9):
+    alive = os.open("alive", os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(alive, fcntl.LOCK_EX)
+    with open("new", "wb") as new:  # no fsync: the faster, the more often a reader is overtaken
+        new.write(to_json(run | {{"generation": generation}}))
+    os.replace("new", "run.json")
+    os.pwrite(ended, format_exit(generation, "code", generation % 100, 7.5), 0)
+    os.close(alive)
+"""
+
+
+def test_a_session_that_is_restarted_over_and_over_never_looks_lost(store: Store) -> None:
+    id, directory = make(store, run=None)
+    age(directory, 60)
+    command = [sys.executable, "-c", RESTARTER, str(directory)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as restarter:
+        assert restarter.stdout is not None
+        restarter.stdout.readline()
+        deadline = time.monotonic() + 3
+        seen: set[type[State]] = set()
+        while time.monotonic() < deadline:
+            state = store.state(id)
+            seen.add(type(state))
+            assert not isinstance(state, Lost), state
+        restarter.kill()
+    assert Exited in seen
+    assert isinstance(store.state(id), Exited | Lost)
+
+
+def test_two_hundred_sessions_are_listed_in_an_instant(store: Store) -> None:
+    for number in range(200):
+        make(store, f"s{number}")
+    store.infos()
+    times = []
+    for _ in range(5):
+        begin = time.perf_counter()
+        assert len(store.infos()) == 200
+        times.append(time.perf_counter() - begin)
+    assert min(times) < 0.15, times
