@@ -20,6 +20,10 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from session_magics.model import CellResult
 
 
 class SessionError(Exception):
@@ -121,9 +125,18 @@ class CellCommandError(SessionError, subprocess.CalledProcessError):
     ``why`` is a clause for the reader ("timed out after 1 s", "the shell was killed by signal 9"), or "".
     """
 
-    def __init__(self, session: str, returncode: int, command: str, *, why: str = "", output: str = "") -> None:
+    def __init__(
+        self,
+        session: str,
+        returncode: int,
+        command: str,
+        *,
+        why: str = "",
+        output: str = "",
+        result: CellResult | None = None,
+    ) -> None:
         subprocess.CalledProcessError.__init__(self, returncode, command, output)
-        self.session, self.why = session, why
+        self.session, self.why, self.result = session, why, result
 
     def __str__(self) -> str:
         what = f"exit status {self.returncode}" if self.returncode >= 0 else f"ended by signal {-self.returncode}"

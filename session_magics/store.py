@@ -17,7 +17,7 @@ from pathlib import Path
 
 from session_magics import states
 from session_magics.durable import TEMP_PREFIX, translated, write_atomic
-from session_magics.errors import UsageMistake
+from session_magics.errors import StoreError, UsageMistake
 from session_magics.holder.record import blank_record, format_exit
 from session_magics.model import Exited, FailedToStart, Lost, SessionInfo, Spec, State, Unknown
 from session_magics.names import ID, KEPT, Names, check_key, name_key
@@ -115,6 +115,16 @@ class Store(Names):
             else:
                 self._discard(path)
 
+    def discard(self, id: str) -> None:
+        """Delete the directory of a session that no name leads to; harmless if it is gone."""
+        path = self._path(id)
+        with translated(path), contextlib.suppress(FileNotFoundError):
+            self._discard(path)
+
+    def name_file(self, key: str) -> Path:
+        """Where the claim of a name is, whether or not it exists."""
+        return Path(self._name_path(key))
+
     def _discard(self, path: str) -> None:
         trash = f"{self._sessions}/{TRASH_PREFIX}{os.path.basename(path)}-{os.urandom(4).hex()}"
         os.rename(path, trash)  # gone in one step, however long the deletion takes
@@ -147,6 +157,16 @@ class Store(Names):
         path = self._path(id)
         with translated(path):
             return states.read_run(path)
+
+    def next_generation(self, id: str) -> int:
+        """Return the generation of the next start: above those of both records, so that no old end is taken for its."""
+        path = self._path(id)
+        run, ended = None, None
+        with translated(path), contextlib.suppress(StoreError):
+            run = states.read_run(path)
+        with translated(path), contextlib.suppress(ValueError):
+            ended = states.read_exit(path)
+        return max(run.generation if run else 0, ended.generation if ended else 0) + 1
 
     def state(self, id: str) -> State:
         """Return the state as the files tell it now; what cannot be read is Unknown, never an error."""
@@ -198,7 +218,11 @@ class Store(Names):
         folders = [self._names, *(f"{self._sessions}/{name}" for name in entries if ID.fullmatch(name))]
         for folder in folders:
             with contextlib.suppress(OSError):
-                temps = (name for name in os.listdir(folder) if name.startswith(TEMP_PREFIX) or name.endswith(".tmp"))
+                temps = (
+                    name
+                    for name in os.listdir(folder)
+                    if name.startswith(TEMP_PREFIX) or name.endswith((".new", ".tmp"))
+                )
                 yield from (path for name in temps if _age(path := f"{folder}/{name}") > LEFTOVER_AGE)
 
 

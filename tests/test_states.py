@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,7 @@ from session_magics.errors import StoreError
 from session_magics.holder.processes import boot_id
 from session_magics.holder.record import format_exit
 from session_magics.model import BackingOff, Exited, FailedToStart, Lost, Running, Spec, State, Unknown
+from session_magics.states import observe
 from session_magics.store import Store
 
 PROJECT = Path(__file__).parent.parent
@@ -88,6 +89,29 @@ def test_a_session_runs_while_its_lock_is_held_and_is_lost_when_the_holder_is_ki
         process.send_signal(signal.SIGKILL)
         process.wait()
         assert store.state(id) == Lost("holder killed")
+
+
+def test_a_holder_that_comes_up_while_one_looks_is_seen(store: Store) -> None:
+    _, directory = make(store)
+    with ExitStack() as stack:
+
+        def identity() -> tuple[str, str]:  # asked for when the lock was found free and no end was read
+            stack.enter_context(holder(directory))
+            (directory / "run.json").write_text(json.dumps(RUN | {"generation": 2, "pid": 12}))
+            return boot_id(), socket.gethostname()
+
+        assert observe(str(directory), identity)[0] == Running(12, 5.0)
+
+
+def test_the_next_generation_is_above_every_record(store: Store) -> None:
+    id, directory = make(store, run=None)
+    assert store.next_generation(id) == 1
+    store.record_failure(id, "no holder")
+    assert store.next_generation(id) == 2
+    (directory / "run.json").write_text(json.dumps(RUN | {"generation": 4}))
+    assert store.next_generation(id) == 5
+    (directory / "exit").write_bytes(b"damaged\n")
+    assert store.next_generation(id) == 5
 
 
 def test_an_exit_is_told_with_and_without_a_holder(store: Store) -> None:
@@ -239,6 +263,7 @@ def test_a_writer_that_is_killed_leaves_a_readable_state(store: Store) -> None:
     code = f"""
 import sys; sys.path.insert(0, {str(PROJECT)!r})
 from pathlib import Path
+from session_magics.states import observe
 from session_magics.store import Store
 from session_magics.model import Spec
 from dataclasses import replace
@@ -253,11 +278,13 @@ for count in range(10**9):
         with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as writer:
             assert writer.stdout is not None
             writer.stdout.readline()
-            seen = store.spec(id).labels
-            for _ in range(10 * round_):
-                if store.spec(id).labels != seen:
-                    break
-            writer.kill()
+            try:
+                seen = store.spec(id).labels
+                for _ in range(10 * round_):
+                    if store.spec(id).labels != seen:
+                        break
+            finally:
+                writer.kill()
         assert store.spec(id).argv == ("sleep", "9")
     past = time.time() - 7200
     for leftover in directory.glob(".tmp-*"):
@@ -309,13 +336,15 @@ def test_a_session_that_is_restarted_over_and_over_never_looks_lost(store: Store
     with subprocess.Popen(command, stdout=subprocess.PIPE) as restarter:
         assert restarter.stdout is not None
         restarter.stdout.readline()
-        deadline = time.monotonic() + 3
+        deadline = time.monotonic() + 1
         seen: set[type[State]] = set()
-        while time.monotonic() < deadline:
-            state = store.state(id)
-            seen.add(type(state))
-            assert not isinstance(state, Lost), state
-        restarter.kill()
+        try:
+            while time.monotonic() < deadline:
+                state = store.state(id)
+                seen.add(type(state))
+                assert not isinstance(state, Lost), state
+        finally:
+            restarter.kill()
     assert Exited in seen
     assert isinstance(store.state(id), Exited | Lost)
 
@@ -326,7 +355,7 @@ def test_two_hundred_sessions_are_listed_in_an_instant(store: Store) -> None:
     store.infos()
     times = []
     for _ in range(5):
-        begin = time.perf_counter()
+        begin = time.process_time()  # not the clock on the wall, which measures the other tests too
         assert len(store.infos()) == 200
-        times.append(time.perf_counter() - begin)
-    assert min(times) < 0.15, times
+        times.append(time.process_time() - begin)
+    assert min(times) < 0.1, times

@@ -140,7 +140,7 @@ def test_a_lock_that_is_held_is_an_error_that_names_the_process(store: Store) ->
         begin = time.monotonic()
         with pytest.raises(StoreError, match=f"was locked for 2 s by process {locker.pid}"):
             store.release("one", id)
-        assert time.monotonic() - begin < 3
+        assert time.monotonic() - begin < 20
         locker.kill()
     store.release("one", id)
 
@@ -265,7 +265,7 @@ def test_a_sweep_takes_what_is_old_and_over_and_nothing_else(store: Store) -> No
     (trash / "deep").mkdir(parents=True)
     temps = [
         store.root / "names" / ".tmp-x",
-        store.directory(ids["claimed"]) / "run.json.tmp",
+        store.directory(ids["claimed"]) / "run.json.new",
         store.root / "names" / ".tmp-new",
     ]
     for temp in temps:

@@ -59,6 +59,17 @@ class Link(Protocol):
     def receive(self, timeout: float | None) -> bool:
         """Take in what has come, waiting up to ``timeout`` seconds (None: for ever); False if nothing came."""
 
+    @property
+    def log_end(self) -> int:
+        """How far the log may be read, as the last bell said; 0 before the first."""
+
+    @property
+    def index_size(self) -> int:
+        """Size of the index, as the last bell said."""
+
+    def begun(self, ticket: int) -> int | None:
+        """The log offset where the output of a cell begins, once it has come through ``receive``."""
+
     def run(self, text: str, *, hidden: bool = False) -> int:
         """Hand a cell to the shell; the ticket under which ``finished`` will have the outcome. SessionBusy."""
 
@@ -97,3 +108,6 @@ class Backend(Protocol):
 
     def connect(self, directory: Path, name: str) -> Link:
         """Reach the holder of a running session. SessionNotRunning, SessionUnresponsive."""
+
+    def force(self, directory: Path, id: str) -> tuple[int, ...]:
+        """End a session's processes without its holder, which is gone or hangs; the pids that survived."""

@@ -15,7 +15,11 @@ from pathlib import Path
 
 from session_magics.backends import Start, Waiting
 from session_magics.errors import SessionBusy, SessionError, SessionNotRunning, SessionUnresponsive, StartFailed, StopIncomplete
+from session_magics.environment import COOKIE
 from session_magics.holder import launch, wire
+from session_magics.holder.processes import start_tick
+from session_magics.holder.stop import StopLadder
+from session_magics.states import held, read_run
 
 START_LIMIT = 5.0
 """Seconds for a holder to come up; it takes about 0.04."""
@@ -25,6 +29,8 @@ STOP_SLACK = 5.0
 """Seconds beyond the grace that a stop may take: forcing, draining, recording."""
 ADDRESS_BYTES = 100
 """Longest path that is connected to as it is; the system's limit is 107 on Linux and 103 on macOS."""
+NOBODY = 0x7FFFFFFE
+"""A pid that no process has, as the root of a tree that has lost its holder."""
 HOLDER = Path(launch.__file__).with_name("__main__.py")
 
 
@@ -76,6 +82,17 @@ class NativeBackend:
         """See Backend."""
         return NativeLink(directory, name)
 
+    def force(self, directory: Path, id: str) -> tuple[int, ...]:
+        """See Backend."""
+        run = read_run(str(directory))
+        alive = run is not None and start_tick(run.holder) == run.holder_tick and held(str(directory))
+        root = run.holder if run is not None and alive else NOBODY
+        cookie = f"{COOKIE}={id}".encode()
+        ladder = StopLadder(root, 0, cookie, grace=0.0, now=time.monotonic(), hangup_leader=False)
+        while (due := ladder.step(time.monotonic())) is not None:
+            time.sleep(max(0.0, due - time.monotonic()))
+        return tuple(ladder.survivors)
+
 
 def _connect(directory: Path) -> socket.socket:
     """A connected socket; an address that is too long is reached through a shorter name of the directory."""
@@ -104,7 +121,9 @@ class NativeLink:
         self._decoder = wire.Decoder()
         self._tickets = 0
         self._answers: dict[int, tuple[bytes, list[bytes]]] = {}
+        self._begun: dict[int, int] = {}
         self._hello: list[bytes] | None = None
+        self.log_end = self.index_size = 0
         try:
             self._socket = _connect(directory)
         except TimeoutError:
@@ -138,6 +157,10 @@ class NativeLink:
         for kind, fields in self._decoder.feed(data):
             if kind == wire.HELLO:
                 self._hello = fields
+            elif kind == wire.BELL:
+                self.log_end, self.index_size = int(fields[0]), int(fields[1])
+            elif kind == wire.BEGUN:
+                self._begun[int(fields[0])] = int(fields[2])
             elif kind in (wire.OK, wire.ERROR, wire.DONE):
                 self._answers[int(fields[0])] = (kind, fields[1:])
         return True
@@ -184,6 +207,10 @@ class NativeLink:
         """See Link."""
         self._transmit(wire.frame(wire.WATCH, b"%d" % log_end, b"%d" % index_size))
 
+    def begun(self, ticket: int) -> int | None:
+        """See Link."""
+        return self._begun.get(ticket)
+
     def run(self, text: str, *, hidden: bool = False) -> int:
         """See Link."""
         return self._post(wire.RUN, text.encode("utf-8", "surrogateescape"), b"%d" % hidden)
@@ -192,6 +219,7 @@ class NativeLink:
         """See Link."""
         if ticket not in self._answers:
             return None
+        self._begun.pop(ticket, None)
         answer, fields = self._answers.pop(ticket)
         if answer == wire.ERROR:
             raise self._error(fields[0].decode(), fields[1].decode("utf-8", "replace"))

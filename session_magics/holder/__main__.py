@@ -10,12 +10,17 @@ from __future__ import annotations
 import fcntl
 import os
 import sys
+import time
 
 sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 from session_magics.holder.child import SpawnError  # noqa: E402 - the path comes first
 from session_magics.holder.holder import Holder  # noqa: E402
 from session_magics.holder.launch import Launch  # noqa: E402
+
+LOCK_LIMIT = 1.0
+"""Seconds to try for the lock, and between tries."""
+LOCK_STEP = 0.002
 
 
 def _read_all(fd: int) -> bytes:
@@ -33,6 +38,22 @@ def _detach_streams() -> None:
     os.close(null)
 
 
+def _lock(fd: int) -> None:
+    """Take the lock that says "alive"; raises BlockingIOError if another holder has it.
+
+    Who reads the state takes it for microseconds, so one refusal says nothing.
+    """
+    deadline = time.monotonic() + LOCK_LIMIT
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(LOCK_STEP)
+
+
 def main() -> None:
     """Become the holder of one session and serve until it is over."""
     launch = Launch.parse(_read_all(0))
@@ -42,8 +63,7 @@ def main() -> None:
     holder = None
     try:
         os.chdir(launch.directory)
-        alive = os.open("alive", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock(os.open("alive", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         holder = Holder(launch, umask)
         holder.start()
         answer = b"ok"

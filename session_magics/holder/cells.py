@@ -45,8 +45,15 @@ def _waiting_bytes(pipe: int) -> int:
 class Request:
     """A cell that waits to be run, or is. ``hidden`` marks those of ours."""
 
-    def __init__(self, text: bytes, *, hidden: bool, done: Callable[[Finished], None]) -> None:
-        self.text, self.hidden, self.done = text, hidden, done
+    def __init__(
+        self,
+        text: bytes,
+        *,
+        hidden: bool,
+        done: Callable[[Finished], None],
+        begun: Callable[[int, int], None] = lambda _number, _begin: None,
+    ) -> None:
+        self.text, self.hidden, self.done, self.begun = text, hidden, done, begun
 
 
 class Finished:
@@ -165,6 +172,12 @@ class Shell:
         queue = ([self.active.request] if self.active else []) + self.waiting
         return next((one.text.strip().partition(b"\n")[0][:FIRST_LINE] or b"#" for one in queue if not one.hidden), b"")
 
+    @property
+    def visible_end(self) -> int:
+        """How far the log may be read now: not beyond the end of a command whose status is still to come."""
+        active = self.active
+        return self.log.end if active is None or active.end is None else active.end
+
     def _next(self) -> None:
         if self.active or not self.waiting or not self.terminal:
             return
@@ -237,6 +250,7 @@ class Shell:
         if not active.request.hidden:
             first = active.request.text.strip().partition(b"\n")[0][:FIRST_LINE].decode("utf-8", "replace")
             self.log.event("begin", n=active.cell.number, text=first)
+        active.request.begun(active.cell.number, active.begin)
         if active.interrupt_at_begin:
             self.interrupt()
 
@@ -251,7 +265,7 @@ class Shell:
             data = os.read(self._fifo, 1 << 20)
         except BlockingIOError:
             return
-        for kind, _number, body in self._records.feed(data, self._number):
+        for kind, body in self._records.feed(data, self._number):
             active = self.active
             if kind == b"V":
                 self.environment = body
@@ -262,7 +276,7 @@ class Shell:
 
     def _record(self, active: Active, kind: bytes, body: bytes) -> None:
         if kind == b"B" and not active.told:
-            active.told, active.started = True, time.monotonic()
+            active.told = True
             self._send(active.recovery)
             if self.dialect.drops_input:
                 self._check_taken(active, TAKEN_CHECK[0])

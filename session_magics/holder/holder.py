@@ -157,7 +157,8 @@ class Holder:
 
     def ring(self) -> None:
         """Tell the clients that wait for news."""
-        self.server.ring(self.log.end, self.log.index_size)
+        end = self.log.end if self.shell is None else self.shell.visible_end
+        self.server.ring(end, self.log.index_size)
 
     def type(self, data: bytes) -> bool:
         """Take input for the program; False, and nothing taken, if too much waits already."""
@@ -247,10 +248,14 @@ class Holder:
 
     def conclude(self) -> None:
         """Record the end of the program for good."""
-        code, signal = self._ended or (None, None)
-        self._write_exit("signal" if signal else "code", signal or code or 0)
+        self._write_end()
+        self._write_run()
         self.over = True
         self.leave()
+
+    def _write_end(self) -> None:
+        code, signal = self._ended or (None, None)
+        self._write_exit("signal" if signal else "code", signal or code or 0)
 
     def _fail(self, reason: str) -> None:
         """Record that the program could not be started again."""
@@ -294,6 +299,7 @@ class Holder:
         first, most = BACK_OFF
         jitter = 0.9 + os.urandom(1)[0] / 1275  # within ten per cent of the plan
         seconds = min(most, first * 2 ** (self._failures - 1)) * jitter
+        self._write_end()
         self._write_run(until=time.time() + seconds)
         self._waiting = self.loop.later(seconds, self.again)
 

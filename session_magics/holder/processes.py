@@ -6,7 +6,7 @@ long; wherever it matters a process is (pid, start tick). State letters Z and X 
 
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found]
+import _signal
 import binascii
 import fcntl
 import os

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 KINDS = b"BTVEXG"
+VALUES = ord("G")
+"""The kind that a command of ours writes before it knows its number, which is then 0."""
 
 
 class Records:
-    """Cuts the FIFO's bytes into (kind, number, body).
+    """Cuts the FIFO's bytes into (kind, body).
 
     A record is ``\\001 kind TAB number TAB body \\0``. A shell that was interrupted while it wrote one leaves a torn
     piece before the next record, so the last beginning inside a piece counts.
@@ -15,15 +17,15 @@ class Records:
     def __init__(self) -> None:
         self._rest = b""
 
-    def feed(self, data: bytes, current: int) -> list[tuple[bytes, int, bytes]]:
+    def feed(self, data: bytes, current: int) -> list[tuple[bytes, bytes]]:
         """The records of command ``current`` that are whole now; those of earlier ones are dropped."""
         *pieces, self._rest = (self._rest + data).split(b"\0")
         found = []
         for piece in pieces:
-            at = max(piece.rfind(b"\001%c\t%d\t" % (kind, current)) for kind in KINDS)
+            at = max(piece.rfind(b"\001%c\t%d\t" % (kind, 0 if kind == VALUES else current)) for kind in KINDS)
             if at >= 0:
-                head, _, body = piece[at + 3 :].partition(b"\t")
-                found.append((piece[at + 1 : at + 2], int(head), body))
+                _, _, body = piece[at + 3 :].partition(b"\t")
+                found.append((piece[at + 1 : at + 2], body))
         return found
 
 

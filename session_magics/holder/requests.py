@@ -71,8 +71,12 @@ class Requests:
 
             def done(finished: Finished) -> None:
                 client.send(wire.DONE, request, *finished.fields())
+                self._holder.ring()
 
-            shell.run(Request(text, hidden=hidden, done=done))
+            def begun(number: int, begin: int) -> None:
+                client.send(wire.BEGUN, request, b"%d" % number, b"%d" % begin)
+
+            shell.run(Request(text, hidden=hidden, done=done, begun=begun))
 
     def _probe(self, client: Client, fields: list[bytes]) -> None:
         terminal = self._holder.terminal

@@ -6,7 +6,7 @@ holder (as subreaper it inherits the orphans) and every process that carries the
 
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found]
+import _signal
 
 from session_magics.holder import processes
 

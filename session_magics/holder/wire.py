@@ -4,7 +4,7 @@ A frame is one byte of kind, four bytes of length (big endian) and a payload; a 
 with four bytes of length. The first frame on a connection is the holder's HELLO; a client that knows fewer kinds
 than the holder goes on speaking its own.
 
-Requests carry an id as their first field, which OK, ERROR and DONE repeat.
+Requests carry an id as their first field, which OK, ERROR, BEGUN and DONE repeat.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ HELLO = b"H"  # version, holder pid, *features
 BELL = b"B"  # log end, index size: something is new since the last WATCH
 OK = b"O"  # id, *result
 ERROR = b"E"  # id, code, text
+BEGUN = b"S"  # id, number of the command, log offset where its output begins
 DONE = b"D"  # id, then the fields of a finished cell command, see cells.Finished
 
 WATCH = b"W"  # log offset, index size: ring once when either is passed

@@ -1,0 +1,1 @@
+"""Showing sessions in a notebook."""

@@ -1,0 +1,33 @@
+"""The environment that sessions start with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+COOKIE = "SESSION_MAGICS_SESSION"
+"""Carries the session's id into everything that it starts, so that a stop finds what left the tree."""
+OF_THE_KERNEL = ("COLUMNS", "LINES", "FORCE_COLOR", "CLICOLOR_FORCE", "PS1", "PS2", "PS4", "PROMPT_COMMAND")
+"""Set for a kernel or for another terminal, and wrong on a terminal of one's own."""
+POOR_TERMS = ("", "dumb", "unknown", "xterm-color")
+
+
+def environment(command_env: Mapping[str, str | None], *, session_id: str, shell: bool) -> dict[str, str]:
+    """This process's environment made fit for a session, with the command's own variables over it.
+
+    What ipykernel sets for itself (colour switches, its matplotlib backend) is left out. A shell's pagers default
+    to ``cat``, as nobody pages through a notebook cell.
+    """
+    env = {key: value for key, value in os.environ.items() if key not in OF_THE_KERNEL and not key.startswith("JPY_")}
+    if env.get("MPLBACKEND", "").startswith("module://matplotlib_inline"):
+        del env["MPLBACKEND"]
+    if env.get("TERM", "") in POOR_TERMS:
+        env["TERM"] = "xterm-256color"
+    if shell:
+        env |= {"PAGER": env.get("PAGER", "cat"), "GIT_PAGER": env.get("GIT_PAGER", "cat"), "PS1": "", "PS2": ""}
+    for key, value in command_env.items():
+        if value is None:
+            env.pop(key, None)
+        else:
+            env[key] = value
+    return env | {COOKIE: session_id}

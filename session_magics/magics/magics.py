@@ -1,0 +1,143 @@
+"""The magics as IPython knows them: traits, help, one-line errors."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
+from traitlets import Bool, Enum, Float, Int, Unicode
+
+from session_magics.display.cell import LIMIT
+from session_magics.errors import CellCommandError, SessionError
+from session_magics.magics.cells import CellRunner
+from session_magics.magics.parser import HelpRequest, parse_cell, parse_verb
+from session_magics.magics.verbs import Verbs
+from session_magics.registry import Registry
+
+
+@magics_class
+class SessionMagics(Magics):
+    """Shell cells and named sessions. ``%config SessionMagics`` shows the defaults that can be set."""
+
+    shell_program = Unicode("bash", help="Shell of %%sh_session when --shell is not given.").tag(config=True)
+    lifetime = Enum(
+        ["kernel", "detached"], "kernel", help="Whether a shell ends with the kernel or lives on."
+    ).tag(config=True)
+    rc = Bool(True, help="Whether a shell reads its start-up file.").tag(config=True)
+    size = Unicode("", help="Terminal size of new shells, such as 24x80.").tag(config=True)
+    limit = Int(LIMIT, help="Bytes of a cell's output that are shown; the log keeps more.").tag(config=True)
+    timeout = Float(None, allow_none=True, help="Seconds after which a cell is interrupted.").tag(config=True)
+
+    def __init__(self, shell: InteractiveShell, registry: Registry | None = None) -> None:
+        super().__init__(shell)
+        self._registry = registry
+
+    @property
+    def registry(self) -> Registry:
+        """The registry, opened at first use: loading the extension touches no disk."""
+        if self._registry is None:
+            self._registry = Registry()
+            if self._registry.store.relocated:
+                print(f"session-magics: {self._registry.store.relocated}", file=sys.stderr)
+        return self._registry
+
+    @no_var_expand
+    @cell_magic
+    def sh_session(self, line: str, cell: str) -> None:
+        """Run the cell in a shell that lives on between cells.
+
+        %%sh_session [NAME] [options]
+
+        Directory, variables, functions, aliases, options and jobs carry over to the next cell. A status other than
+        0 raises an error, so that Run All stops. --help lists the options.
+
+        Examples:
+            %%sh_session
+            cd project && make
+
+            %%sh_session build --timeout 600 --out log
+            make test
+        """
+
+        def run() -> None:
+            CellRunner(self.shell, self.registry, Defaults(self)).run(parse_cell(line), cell)
+
+        _translated(run)
+
+    @no_var_expand
+    @line_magic
+    def session(self, line: str) -> Any:
+        """Start, list, watch and stop named processes that outlive the kernel.
+
+        %session VERB …
+
+        Examples:
+            %session start web python3 -m http.server 8000
+            %session tail web
+            %session stop web
+
+        %session help lists the verbs.
+        """
+
+        def run() -> object:
+            return Verbs(self.registry, _show).call(parse_verb(line))
+
+        return Shown.of(_translated(run))
+
+
+class Defaults:
+    """The traits under the names that a cell's options have."""
+
+    def __init__(self, magics: SessionMagics) -> None:
+        self.shell, self.lifetime, self.rc = magics.shell_program, magics.lifetime, magics.rc
+        self.size, self.limit, self.timeout = magics.size, magics.limit, magics.timeout
+
+
+class Shown:
+    """Results that are text: shown once, as text, and usable as the value they are."""
+
+    @staticmethod
+    def of(value: object) -> object:
+        """The value to return from a line magic."""
+        return Text(value) if type(value) is str else value
+
+
+class Text(str):
+    """A string whose display is itself, without quotes."""
+
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
+        printer.text(str(self))
+
+
+def _show(text: str) -> None:
+    print(text, end="", flush=True)
+
+
+def _translated(run: Callable[[], Any]) -> Any:
+    """Run, and turn our errors into what IPython shows in one line; those of a cell's command show themselves."""
+    try:
+        return run()
+    except HelpRequest as request:
+        print(request.text)
+        return None
+    except CellCommandError:
+        raise
+    except SessionError as error:
+        raise UsageError(str(error)) from None
+
+
+def load(ip: InteractiveShell) -> None:
+    """Register the magics, once."""
+    if not isinstance(ip.magics_manager.registry.get("SessionMagics"), SessionMagics):
+        ip.register_magics(SessionMagics(ip))
+
+
+def unload(ip: InteractiveShell) -> None:
+    """Take the magics away."""
+    ip.magics_manager.registry.pop("SessionMagics", None)
+    ip.magics_manager.magics["line"].pop("session", None)
+    ip.magics_manager.magics["cell"].pop("sh_session", None)

@@ -1,0 +1,158 @@
+"""The notebook at the other end: writing into a cell's output and asking the person, through ipykernel.
+
+Messages are handed to the kernel's own output thread one by one instead of through ``print``: IPython keeps all that
+is printed in memory, and a thread's prints go to whichever cell runs. All calls are for the thread of the cell,
+except that a Page may be written to from one other thread (for ``--bg``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import sys
+from typing import Any
+
+import zmq
+from IPython.core.interactiveshell import InteractiveShell
+
+from session_magics.display.cell import Writer
+from session_magics.foreground import EOF, Asker
+from session_magics.text import strip_styles
+
+
+class Page:
+    """A Writer for one cell in a notebook front end."""
+
+    live = True
+
+    def __init__(self, stream: Any, *, clearable: bool) -> None:
+        """Bind to the cell that runs now, whose output stays the target."""
+        self.clearable = clearable
+        self._session, self._thread = stream.session, stream.pub_thread
+        self._parent, self._topic = dict(stream.parent_header), stream.topic
+        stream.flush()
+
+    def append(self, text: str) -> None:
+        """See Writer."""
+        self._send("stream", {"name": "stdout", "text": text})
+
+    def rewrite(self, text: str) -> None:
+        """See Writer."""
+        self._send("clear_output", {"wait": bool(text)})
+        if text:
+            self.append(text)
+
+    def notice(self, line: str) -> None:
+        """See Writer."""
+        self._send("stream", {"name": "stderr", "text": f"session-magics: {line}\n"})
+
+    def _send(self, kind: str, content: dict[str, Any]) -> None:
+        message = self._session.msg(kind, content, parent=self._parent)
+        self._session.send(self._thread, message, ident=self._topic)
+
+
+class Captured:
+    """A Writer where output is captured or redirected: everything once, at the end."""
+
+    live = False
+    clearable = False
+
+    def append(self, text: str) -> None:
+        """See Writer."""
+        type(sys.stdout).write(sys.stdout, text)  # an instance's own write may be IPython's, which keeps it all
+
+    def rewrite(self, text: str) -> None:
+        """Never asked of a Writer that is not clearable."""
+        raise NotImplementedError
+
+    def notice(self, line: str) -> None:
+        """See Writer."""
+        print(f"session-magics: {line}", file=sys.stderr)
+
+
+class TerminalWriter(Captured):
+    """A Writer in a terminal IPython: text as it comes."""
+
+    live = True
+
+    def append(self, text: str) -> None:
+        """See Writer."""
+        super().append(text)
+        sys.stdout.flush()
+
+
+def writer(ip: InteractiveShell) -> Writer:
+    """What the running cell's output is written with."""
+    stream = sys.stdout
+    if hasattr(stream, "pub_thread") and hasattr(stream, "session"):
+        return Page(stream, clearable=_is_whole_cell(ip))
+    if stream is not None and stream.isatty():
+        return TerminalWriter()
+    return Captured()
+
+
+def _is_whole_cell(ip: InteractiveShell) -> bool:
+    """Whether the cell that runs is a shell cell as a whole, so that all its output is ours."""
+    with contextlib.suppress(Exception):  # an embedded or older kernel: then nothing may be cleared
+        code = ip.kernel.get_parent("shell")["content"]["code"]  # type: ignore[attr-defined]
+        return bool(code.lstrip().startswith("%%sh_session"))
+    return False
+
+
+class StdinAsker:
+    """An Asker by Jupyter's ``input_request``, which does not block: the command may end meanwhile."""
+
+    def __init__(self, kernel: Any) -> None:
+        self._kernel = kernel
+
+    def ask(self, prompt: str, *, masked: bool) -> None:
+        """See Asker. Replies to earlier questions are thrown away."""
+        kernel = self._kernel
+        with contextlib.suppress(zmq.ZMQError):
+            while True:
+                kernel.stdin_socket.recv_multipart(zmq.NOBLOCK)
+        parent = kernel.get_parent("shell")
+        ident = _shell_ident(kernel)
+        content = {"prompt": strip_styles(prompt), "password": masked}
+        kernel.session.send(kernel.stdin_socket, "input_request", content, parent, ident=ident)
+
+    def answer(self) -> str | None:
+        """See Asker."""
+        if not self._kernel.stdin_socket.poll(0):
+            return None
+        _, reply = self._kernel.session.recv(self._kernel.stdin_socket, zmq.NOBLOCK)
+        return None if reply is None else str(reply["content"]["value"])
+
+
+def _shell_ident(kernel: Any) -> Any:
+    """The address of the front end that runs this cell, where the versions of ipykernel keep it."""
+    if hasattr(kernel, "_get_shell_context_var"):
+        return kernel._get_shell_context_var(kernel._shell_parent_ident)
+    return kernel._parent_ident["shell"]
+
+
+class TerminalAsker:
+    """An Asker in a terminal IPython; it blocks until Enter."""
+
+    def __init__(self) -> None:
+        self._answer: str | None = None
+
+    def ask(self, prompt: str, *, masked: bool) -> None:
+        """See Asker."""
+        try:
+            self._answer = getpass.getpass("") if masked else input()
+        except EOFError:
+            self._answer = EOF
+
+    def answer(self) -> str | None:
+        """See Asker."""
+        answer, self._answer = self._answer, None
+        return answer
+
+
+def asker(ip: InteractiveShell) -> Asker | None:
+    """Who can answer questions of the running cell; None where nobody can."""
+    kernel = getattr(ip, "kernel", None)
+    if kernel is not None:
+        return StdinAsker(kernel) if getattr(kernel, "_allow_stdin", False) else None
+    return TerminalAsker() if sys.stdin is not None and sys.stdin.isatty() else None

@@ -1,0 +1,182 @@
+"""``%session``: one method a verb. Each returns a value for Python and leaves showing it to the caller."""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from session_magics.errors import SessionError, SessionNotRunning, WaitTimeout
+from session_magics.magics.keys import key_bytes
+from session_magics.model import Command, SessionInfo, describe
+from session_magics.registry import Registry
+from session_magics.session import GRACE, Session
+
+READY_LIMIT = 60.0
+"""Seconds that ``start --wait-for`` waits when not told."""
+
+
+class Listing(list[SessionInfo]):
+    """What ``list`` returns: a list of SessionInfo that shows itself as a table."""
+
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
+        printer.text(str(self))
+
+    def __str__(self) -> str:
+        rows = [("NAME", "STATE", "PID", "AGE", "PROGRAM", "DIRECTORY")]
+        for info in self:
+            age = _age(time.time() - info.created) if info.created else ""
+            rows.append((info.name, describe(info.state), str(info.pid or ""), age, " ".join(info.argv)[:48], info.cwd))
+        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        return "\n".join(lines) if self else "no sessions"
+
+
+class Verbs:
+    """The verbs over one registry. ``show`` puts text before the person while a verb still runs."""
+
+    def __init__(self, registry: Registry, show: Callable[[str], None]) -> None:
+        self._registry, self._show = registry, show
+
+    def call(self, words: Namespace) -> object:
+        """Carry out what the parser has read."""
+        method = getattr(self, f"_{words.verb}")
+        return method(words)
+
+    def _start(self, words: Namespace) -> Session:
+        command = Command(tuple(words.argv) or (words.shell,), words.cwd, dict(words.env))
+        options: dict[str, Any] = {"size": words.size} if words.size else {}
+        if words.shell and not words.argv:
+            env = dict(words.env)
+            return self._registry.shell(
+                words.name, shell=words.shell, cwd=words.cwd, env=env, lifetime=words.lifetime, **options
+            )
+        session = self._registry.start(
+            words.name, command, labels=dict(words.labels), lifetime=words.lifetime, restart=words.restart, **options
+        )
+        if words.wait_for:
+            self._wait_ready(session, words.wait_for, words.timeout or READY_LIMIT)
+        return session
+
+    @staticmethod
+    def _wait_ready(session: Session, pattern: str, timeout: float) -> None:
+        try:
+            session.wait_for(pattern, timeout)
+        except WaitTimeout as error:
+            raise SessionError(f"{error}; last output: {session.tail(1)!r}") from None
+        except SessionNotRunning as error:
+            raise SessionError(f"{error}; last output: {session.tail(1)!r}") from None
+
+    def _list(self, words: Namespace) -> Listing | str:
+        infos = self._registry.list(dict(words.labels))
+        return json.dumps([plain(info) for info in infos], indent=2) if words.json else Listing(infos)
+
+    def _info(self, words: Namespace) -> SessionInfo:
+        return self._registry.get(words.name).info()
+
+    def _tail(self, words: Namespace) -> str | None:
+        session = self._registry.get(words.name)
+        shown = session.tail(words.lines)
+        if not words.follow:
+            return shown
+        from session_magics.text import Append, LineModel
+
+        model = LineModel()
+        self._show(shown + "\n" if shown else "")
+        for data in session.follow():
+            model.feed(data)
+            change = model.take()
+            if change is not None:
+                self._show(change.text if isinstance(change, Append) else "\n" + change.text.rpartition("\n")[2])
+        return None
+
+    def _snapshot(self, words: Namespace) -> str:
+        return self._registry.get(words.name).snapshot()
+
+    def _send(self, words: Namespace) -> None:
+        data = (words.text or "").encode()
+        data += b"".join(key_bytes(key) for key in words.keys)
+        if words.enter:
+            data += b"\r"
+        self._registry.get(words.name).send(data)
+
+    def _interrupt(self, words: Namespace) -> None:
+        self._registry.get(words.name).interrupt()
+
+    def _wait(self, words: Namespace) -> int | str:
+        session = self._registry.get(words.name)
+        if words.pattern:
+            return session.wait_for(words.pattern, words.timeout)
+        return session.wait(words.timeout)
+
+    def _stop(self, words: Namespace) -> list[str]:
+        grace = GRACE if words.grace is None else words.grace
+        if words.all:
+            return self._registry.stop_all(grace=grace, now=words.now)
+        sessions = [self._registry.get(name) for name in words.names]
+        for session in sessions:
+            session.stop(grace, now=words.now)
+        return [session.name for session in sessions]
+
+    def _restart(self, words: Namespace) -> Session:
+        return self._registry.restart(words.name)
+
+    def _remove(self, words: Namespace) -> list[str]:
+        for name in words.names:
+            self._registry.remove(name, force=words.force, keep_log=words.keep_log)
+        return list(words.names)
+
+    def _resize(self, words: Namespace) -> None:
+        self._registry.get(words.name).resize(*words.size)
+
+    def _doctor(self, _words: Namespace) -> str:
+        return "\n".join(f"{what:<10} {found}" for what, found in examine(self._registry))
+
+
+def plain(info: SessionInfo) -> dict[str, object]:
+    """A SessionInfo as JSON takes it."""
+    state = {"kind": type(info.state).__name__, **asdict(info.state), "text": describe(info.state)}
+    return {**asdict(info), "state": state, "labels": dict(info.labels), "directory": str(info.directory)}
+
+
+def examine(registry: Registry) -> Sequence[tuple[str, str]]:
+    """What a person would want to know who looks for the cause of trouble: (subject, finding) pairs."""
+    import shutil
+
+    import session_magics
+    from session_magics.holder import wire
+
+    infos = registry.list()
+    counts: dict[str, int] = {}
+    for info in infos:
+        counts[type(info.state).__name__] = counts.get(type(info.state).__name__, 0) + 1
+    disk = shutil.disk_usage(registry.store.root)
+    shells = [name for name in ("bash", "zsh", "fish", "dash", "tmux") if shutil.which(name)]
+    rows = [
+        ("package", f"{session_magics.__file__}, protocol {wire.VERSION}"),
+        ("python", f"{sys.version.split()[0]} on {platform.system()} {platform.release()}"),
+        ("root", f"{registry.store.root} ({registry.store.relocated or 'local disk'}, {disk.free >> 20} MB free)"),
+        ("shells", ", ".join(shells)),
+        ("sessions", ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())) or "none"),
+    ]
+    rows += [("trouble", f"{info.name}: {describe(info.state)}") for info in infos if _is_trouble(info)]
+    rows += [("damaged", f"the name {name}: %session remove {name}") for name in registry.store.damaged_names()]
+    return rows
+
+
+def _is_trouble(info: SessionInfo) -> bool:
+    return type(info.state).__name__ in ("Lost", "Unknown", "FailedToStart")
+
+
+def _age(seconds: float) -> str:
+    for unit, length in (("d", 86400), ("h", 3600), ("m", 60)):
+        if seconds >= length:
+            return f"{int(seconds // length)}{unit}"
+    return f"{max(0, int(seconds))}s"
+
+

@@ -1,0 +1,315 @@
+"""All sessions of one user: start them, find them, list them, remove them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from session_magics.backends import Backend, Start
+from session_magics.backends.native import NativeBackend
+from session_magics.environment import environment
+from session_magics.errors import SessionError, SessionExists, SessionNotFound, StartFailed, StoreError, UsageMistake
+from session_magics.holder.processes import start_tick
+from session_magics.model import (
+    DEFAULT_SIZE,
+    BackingOff,
+    Command,
+    Exited,
+    Lifetime,
+    RestartPolicy,
+    Running,
+    SessionInfo,
+    Spec,
+    Unknown,
+    check_name,
+    check_size,
+    describe,
+)
+from session_magics.names import name_key
+from session_magics.session import GRACE, Session
+from session_magics.store import Store
+
+DIALECTS = {"bash": "bash", "zsh": "zsh", "sh": "sh", "dash": "sh", "ksh": "sh", "mksh": "sh"}
+"""Program name of a shell → the dialect it is spoken to in."""
+CLAIM_TRIES = 3
+"""Tries for a name that others start and remove at the same time."""
+
+
+class Registry:
+    """The sessions below one root directory. Safe for any number of processes and threads at once.
+
+    Args:
+        root: where the records are; default ``$SESSION_MAGICS_HOME`` or the user's state directory.
+        backend: what holds new sessions.
+
+    Sessions with the lifetime "kernel" belong to the process that made the registry: they end with it, and other
+    processes see them as ``NAME@TOKEN``.
+    """
+
+    def __init__(self, root: Path | str | None = None, *, backend: Backend | None = None) -> None:
+        self.store = Store(Path(root) if root is not None else None)
+        self.backend = backend or NativeBackend()
+        self._pid = os.getpid()
+        self._tick = start_tick(self._pid)
+        self.owner = f"{self._pid}-{self._tick}"
+
+    def __repr__(self) -> str:
+        return f"<Registry {self.store.root}>"
+
+    # ---------------------------------------------------------------- finding
+
+    def get(self, name: str) -> Session:
+        """The session of that name: this process's own, then the detached ones, then ``NAME@TOKEN``."""
+        key, id = self._find(name)
+        if id is None:
+            raise SessionNotFound(name, self._known())
+        return Session(self.store, self.backend, self._shown(key), id)
+
+    def find(self, name: str) -> Session | None:
+        """Like ``get``, but None where there is no such session."""
+        key, id = self._find(name)
+        return None if id is None else Session(self.store, self.backend, self._shown(key), id)
+
+    def _find(self, name: str) -> tuple[str, str | None]:
+        plain, at, owner = name.partition("@")
+        check_name(plain)
+        if at:
+            key = name_key(plain, owner)
+            return key, self.store.resolve(key)
+        for key in (name_key(plain, self.owner), plain):
+            if id := self.store.resolve(key):
+                return key, id
+        return plain, None
+
+    def _shown(self, key: str) -> str:
+        return key.removesuffix(f"@{self.owner}")
+
+    def _known(self) -> list[str]:
+        return [self._shown(key) for key in self.store.names()]
+
+    def list(self, labels: Mapping[str, str] | None = None) -> list[SessionInfo]:
+        """All sessions, oldest first, or those that carry all the labels."""
+        infos = [info for info in self.store.infos(self.owner).values() if _carries(info, labels or {})]
+        return sorted(infos, key=lambda info: info.id)
+
+    # ---------------------------------------------------------------- starting
+
+    def start(
+        self,
+        name: str,
+        command: Command,
+        *,
+        labels: Mapping[str, str] | None = None,
+        size: tuple[int, int] = DEFAULT_SIZE,
+        lifetime: Lifetime = "detached",
+        restart: RestartPolicy = "no",
+    ) -> Session:
+        """Start a program under a name. When this returns it runs.
+
+        A session of that name that has ended is replaced, its log with it.
+
+        Raises:
+            SessionExists: one of that name still runs.
+            StartFailed: the program never ran; the record of the attempt stays.
+            UsageMistake: name, size or command are wrong; nothing was done.
+        """
+        return self._start(name, command, labels, size, lifetime, restart, shell=None, rc=True)
+
+    def shell(
+        self,
+        name: str = "main",
+        *,
+        shell: str | None = None,
+        cwd: str | None = None,
+        env: Mapping[str, str | None] | None = None,
+        size: tuple[int, int] | None = None,
+        lifetime: Lifetime = "kernel",
+        rc: bool = True,
+    ) -> Session:
+        """The shell session of that name, started if it does not run.
+
+        The options say how to *start*; of a shell that runs already, a different ``shell`` is refused (UsageMistake).
+        """
+        _, id = self._find(name)
+        if id is not None:
+            session = self.get(name)
+            info = session.info()
+            if isinstance(info.state, Running | BackingOff):
+                if info.shell is None:
+                    raise UsageMistake(f"session {name!r} runs {info.argv[0]}, no shell: take another name for the cell")
+                if shell is not None and os.path.basename(info.argv[0]) != os.path.basename(shell):
+                    raise UsageMistake(f"session {name!r} runs {info.argv[0]} already: stop it, or take another name")
+                return session
+        if "@" in name:
+            raise SessionNotFound(name, self._known())
+        program = _find_shell(shell or "bash")
+        dialect = DIALECTS.get(os.path.basename(program), "sh")
+        command = Command((program,), cwd, env or {})
+        return self._start(name, command, None, size or DEFAULT_SIZE, lifetime, "no", shell=dialect, rc=rc)
+
+    def _start(
+        self,
+        name: str,
+        command: Command,
+        labels: Mapping[str, str] | None,
+        size: tuple[int, int],
+        lifetime: Lifetime,
+        restart: RestartPolicy,
+        *,
+        shell: str | None,
+        rc: bool,
+    ) -> Session:
+        check_name(name)
+        _check_command(command)
+        owner = self.owner if lifetime == "kernel" else None
+        spec = Spec(
+            id=self.store.new_id(),
+            name=name,
+            argv=command.argv,
+            cwd=os.path.abspath(os.path.expanduser(command.cwd or ".")),
+            env_names=tuple(sorted(command.env)),
+            labels=dict(labels or {}),
+            size=check_size(size),
+            lifetime=lifetime,
+            restart=restart,
+            shell=shell,
+            owner=owner,
+            created=time.time(),
+        )
+        key = name_key(name, owner)
+        directory = self.store.create(spec)
+        try:
+            self._claim(key, spec.id)
+        except BaseException:
+            self.store.discard(spec.id)
+            raise
+        start = Start(
+            spec=spec,
+            directory=directory,
+            env=environment(command.env, session_id=spec.id, shell=shell is not None),
+            program=command.argv[0] if shell else None,
+            rc=rc,
+            owner=(self._pid, self._tick) if owner else None,
+            name_file=self.store.name_file(key) if owner else None,
+        )
+        self._launch(start)
+        return Session(self.store, self.backend, name, spec.id)
+
+    def _launch(self, start: Start) -> None:
+        try:
+            self.backend.start(start)
+        except StartFailed as error:
+            self.store.record_failure(start.spec.id, error.reason)
+            raise
+
+    def _claim(self, key: str, id: str) -> None:
+        """Take the name, also from a session that has ended; that one's record goes."""
+        for _ in range(CLAIM_TRIES):
+            try:
+                self.store.claim(key, id)
+                return
+            except FileExistsError:
+                old = self.store.resolve(key)
+            if old is None:
+                continue
+            state = self.store.state(old)
+            if isinstance(state, Running | BackingOff | Unknown):
+                raise SessionExists(self._shown(key), describe(state))
+            if isinstance(state, Exited) and state.background:
+                Session(self.store, self.backend, self._shown(key), old).stop()
+            try:
+                self.store.takeover(key, old, id)
+            except FileExistsError:
+                continue
+            self.store.discard(old)
+            return
+        raise SessionExists(self._shown(key), "others start and remove it at this moment")
+
+    # ---------------------------------------------------------------- again, and never again
+
+    def restart(self, name: str, grace: float = GRACE, *, env: Mapping[str, str | None] | None = None) -> Session:
+        """Stop the program if it runs and start it again: same id, name and log, the next generation.
+
+        A program that runs keeps its environment, which its holder has in memory. One that has ended gets that of
+        this process; values given at its start with ``env`` are stored nowhere and have to be given again.
+        """
+        session = self.get(name)
+        state = session.state()
+        if isinstance(state, Running | BackingOff) and env is None:
+            with session.link() as link:
+                link.restart(grace)
+            return session
+        if isinstance(state, Unknown):
+            raise StoreError(session.directory, describe(state))
+        session.stop(grace)
+        spec = self.store.spec(session.id)
+        missing = sorted(set(spec.env_names) - set(env or {}))
+        if missing:
+            given = " ".join(f"--env {one}=…" for one in missing)
+            raise UsageMistake(f"the values of {', '.join(missing)} are not stored: restart {name} {given}")
+        self._launch(
+            Start(
+                spec=spec,
+                directory=session.directory,
+                env=environment(env or {}, session_id=spec.id, shell=spec.shell is not None),
+                generation=self.store.next_generation(spec.id),
+                program=spec.argv[0] if spec.shell else None,
+                owner=(self._pid, self._tick) if spec.owner else None,
+                name_file=self.store.name_file(name_key(spec.name, spec.owner)) if spec.owner else None,
+            )
+        )
+        return session
+
+    def remove(self, name: str, *, force: bool = False, keep_log: bool = False) -> None:
+        """Forget a session that has ended; with ``force`` stop it first. Raises SessionExists while it runs."""
+        key, id = self._find(name)
+        if id is None and (key not in self.store.damaged_names()):
+            raise SessionNotFound(name, self._known())
+        if id:
+            session = Session(self.store, self.backend, name, id)
+            state = session.state()
+            over = not isinstance(state, Running | BackingOff | Unknown) and not getattr(state, "background", False)
+            if not over and not force:
+                raise SessionExists(name, describe(state))
+            if not over:
+                session.stop()
+        self.store.remove(id or "", key, keep_log=keep_log)
+
+    def stop_all(self, labels: Mapping[str, str] | None = None, *, grace: float = GRACE, now: bool = False) -> list[str]:
+        """Stop every running session (with these labels), all at once; the names of those that were stopped."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        infos = [info for info in self.list(labels) if isinstance(info.state, Running | BackingOff)]
+        if not infos:
+            return []
+        sessions = [Session(self.store, self.backend, info.name, info.id) for info in infos]
+        with ThreadPoolExecutor(min(32, len(sessions))) as pool:
+            outcomes = [pool.submit(session.stop, grace, now=now) for session in sessions]
+        errors = [error for outcome in outcomes if (error := outcome.exception())]
+        if errors:
+            raise SessionError("; ".join(map(str, errors)))
+        return [info.name for info in infos]
+
+
+def _carries(info: SessionInfo, labels: Mapping[str, str]) -> bool:
+    return all(info.labels.get(key) == value for key, value in labels.items())
+
+
+def _find_shell(name: str) -> str:
+    program = shutil.which(name)
+    if program is None:
+        raise UsageMistake(f"no shell {name!r} on this machine: install it, or take bash, zsh or sh")
+    return program
+
+
+def _check_command(command: Command) -> None:
+    texts = [*command.argv, command.cwd or "", *command.env, *[one for one in command.env.values() if one is not None]]
+    if not command.argv or not command.argv[0]:
+        raise UsageMistake("no program to start: give one, such as python3 -m http.server")
+    if any("\0" in one for one in texts):
+        raise UsageMistake("a command, its directory and its environment cannot hold a NUL character")
+    if any("=" in one or not one for one in command.env):
+        raise UsageMistake("a variable's name has no '=' and is not empty")

@@ -1,0 +1,112 @@
+"""A cell command in a shell session: its start, its output as it comes, its end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, cast
+
+from session_magics.backends import Waiting
+from session_magics.errors import SessionNotRunning
+from session_magics.log import LogReader
+from session_magics.model import CellResult
+
+if TYPE_CHECKING:
+    from session_magics.session import Session
+
+
+class Cell:
+    """One command that was handed to a session's shell. To be used by one thread; ``close`` it.
+
+    It is the *command* that runs on when this object is closed; only its outcome is then found in the index.
+    """
+
+    def __init__(self, session: Session, text: str, *, hidden: bool = False) -> None:
+        """Start the command. Raises SessionBusy if another runs; CR LF line ends in ``text`` are read as LF."""
+        self.session = session
+        self.text = text.replace("\r\n", "\n")
+        self._hidden = hidden
+        self._backend = session.link()
+        self.link = self._backend.__enter__()
+        self.log = LogReader(session.directory)
+        self.begin: int | None = None
+        """Log offset where the output begins; None until the command has begun."""
+        self.result: CellResult | None = None
+        self.records: Sequence[bytes] = ()
+        """What a hidden command reported beside its output."""
+        self._ticket = self.link.run(self.text, hidden=hidden)
+
+    def fileno(self) -> int:
+        """Readable when ``receive`` has something to take in."""
+        return self.link.fileno()
+
+    @property
+    def available(self) -> int:
+        """Log offset up to which the output can be read now."""
+        if self.result is not None:
+            return self.result.end
+        return max(self.begin or 0, self.link.log_end)
+
+    def watch(self, upto: int) -> None:
+        """Ask to be woken once there is output beyond that offset."""
+        self.link.watch(upto, 1 << 62)
+
+    def receive(self, timeout: float | None) -> bool:
+        """Take in what has come, waiting at most ``timeout`` seconds for it; False if nothing came.
+
+        A holder that vanishes gives a result of state ``lost``: the outcome is unknown.
+        """
+        try:
+            came = self.link.receive(timeout)
+            fields = self.link.finished(self._ticket)
+        except SessionNotRunning:
+            self.result = self._lost()
+            return True
+        if self.begin is None:
+            self.begin = self.link.begun(self._ticket)
+        if fields is not None:
+            self.result = self._read(fields)
+            self.begin = self.result.begin
+        return came
+
+    def _read(self, fields: Sequence[bytes]) -> CellResult:
+        _number, begin, end, status, state, seconds, exact = (one.decode() for one in fields[:7])
+        cwd, restarted = (one.decode("utf-8", "surrogateescape") for one in fields[7:9])
+        self.records = fields[9:]
+        return CellResult(
+            session=self.session.name,
+            text=self.text,
+            returncode=int(status),
+            state=cast('Literal["done", "exited", "replaced", "lost"]', state),
+            begin=int(begin),
+            end=int(end),
+            duration=float(seconds),
+            cwd=cwd,
+            restarted=restarted,
+            exact=exact == "1",
+        )
+
+    def _lost(self) -> CellResult:
+        end = self.log.end()
+        begin = end if self.begin is None else self.begin
+        return CellResult(self.session.name, self.text, -9, "lost", begin, end, 0.0, "", exact=False)
+
+    def output(self) -> bytes:
+        """All that the command has printed so far and the log still keeps."""
+        return b"" if self.begin is None else self.log.bytes(self.begin, self.available)
+
+    def interrupt(self) -> None:
+        """SIGINT to the command; asked again within two seconds it becomes TERM, then KILL."""
+        self.link.interrupt()
+
+    def send(self, data: bytes, *, secret: bool = False) -> None:
+        """Type into the command; ``secret``: only while the terminal's echo is off."""
+        self.link.send(data, secret=secret)
+
+    def probe(self) -> Waiting:
+        """Whether the command waits for input now."""
+        return self.link.probe()
+
+    def close(self) -> None:
+        """Give up the connection and the log; idempotent."""
+        self._backend.__exit__(None, None, None)
+        self.log.close()
