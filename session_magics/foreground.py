@@ -98,6 +98,7 @@ class Foreground:
         cell.watch(0)
         while cell.result is None:
             now = time.monotonic()
+            self._tell()
             if cell.available > self._shown and cell.begin is not None and now >= self._sink.due(now):
                 self._sink.advance(cell, cell.available)
                 self._shown, quiet_since = cell.available, now
@@ -108,19 +109,25 @@ class Foreground:
             if insist is not None and now >= insist:
                 cell.interrupt()
                 insist = now + INSIST
-            if cell.begin is not None and cell.available <= self._shown and insist is None:
-                if self._waits(now, quiet_since):
-                    insist = now
+            quiet = cell.begin is not None and cell.available <= self._shown and insist is None
+            if quiet and self._waits(now, quiet_since):
+                insist = now
             poll.poll(self._patience(now, deadline, insist, quiet_since) * 1000)
             cell.receive(0)
             for _ in range(self._interrupts.take()):
                 self.interrupted = True
                 if cell.result is None:
                     cell.interrupt()
+        self._tell()
         self._sink.finish(cell, cell.result.end)
         if self._asking is not None:
             self._sink.notice("the question was not answered in time: an answer that comes now is dropped")
         return cell.result
+
+    def _tell(self) -> None:
+        if self._cell.notice:
+            self._sink.notice(self._cell.notice)
+            self._cell.notice = ""
 
     def _patience(self, now: float, deadline: float | None, insist: float | None, quiet_since: float) -> float:
         """Seconds until something is due even if nothing comes."""

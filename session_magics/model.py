@@ -179,7 +179,7 @@ def check_name(name: str) -> str:
     if not NAME_PATTERN.fullmatch(name):
         shown = repr(name if len(name) <= 40 else name[:37] + "…")
         raise UsageMistake(
-            f"{shown} is no session name: use 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit"
+            f"{shown} is no session name: use 1 to 64 letters, digits, '.', '_' or '-', a letter or digit first"
         )
     return name
 

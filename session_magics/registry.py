@@ -90,7 +90,7 @@ class Registry:
     def _known(self) -> list[str]:
         return [self._shown(key) for key in self.store.names()]
 
-    def list(self, labels: Mapping[str, str] | None = None) -> list[SessionInfo]:
+    def infos(self, labels: Mapping[str, str] | None = None) -> list[SessionInfo]:
         """All sessions, oldest first, or those that carry all the labels."""
         infos = [info for info in self.store.infos(self.owner).values() if _carries(info, labels or {})]
         return sorted(infos, key=lambda info: info.id)
@@ -139,7 +139,9 @@ class Registry:
             info = session.info()
             if isinstance(info.state, Running | BackingOff):
                 if info.shell is None:
-                    raise UsageMistake(f"session {name!r} runs {info.argv[0]}, no shell: take another name for the cell")
+                    raise UsageMistake(
+                        f"session {name!r} runs {info.argv[0]}, no shell: take another name for the cell"
+                    )
                 if shell is not None and os.path.basename(info.argv[0]) != os.path.basename(shell):
                     raise UsageMistake(f"session {name!r} runs {info.argv[0]} already: stop it, or take another name")
                 return session
@@ -278,11 +280,13 @@ class Registry:
                 session.stop()
         self.store.remove(id or "", key, keep_log=keep_log)
 
-    def stop_all(self, labels: Mapping[str, str] | None = None, *, grace: float = GRACE, now: bool = False) -> list[str]:
+    def stop_all(
+        self, labels: Mapping[str, str] | None = None, *, grace: float = GRACE, now: bool = False
+    ) -> list[str]:
         """Stop every running session (with these labels), all at once; the names of those that were stopped."""
         from concurrent.futures import ThreadPoolExecutor
 
-        infos = [info for info in self.list(labels) if isinstance(info.state, Running | BackingOff)]
+        infos = [info for info in self.infos(labels) if isinstance(info.state, Running | BackingOff)]
         if not infos:
             return []
         sessions = [Session(self.store, self.backend, info.name, info.id) for info in infos]

@@ -110,7 +110,7 @@ def run_hidden(session: Session, cell_text: str) -> Cell:
 
     Raises SessionError if it does not come to its end within HIDDEN_LIMIT seconds.
     """
-    cell = Cell(session, cell_text, hidden=True)
+    cell = session.cell(cell_text, hidden=True)
     try:
         deadline = time.monotonic() + HIDDEN_LIMIT
         while cell.result is None:

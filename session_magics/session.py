@@ -7,7 +7,6 @@ import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from session_magics import text
 from session_magics.backends import Backend, Link
@@ -20,10 +19,8 @@ from session_magics.errors import (
 )
 from session_magics.log import LogReader
 from session_magics.model import BackingOff, Exited, Running, SessionInfo, State, check_size, describe
+from session_magics.shell import Cell
 from session_magics.store import Store
-
-if TYPE_CHECKING:
-    from session_magics.shell import Cell
 
 GRACE = 5.0
 """Seconds between asking a session's processes to end and forcing them."""
@@ -58,17 +55,16 @@ class Session:
         """Whether the program runs, and how it ended."""
         return self._store.state(self.id)
 
-    @contextlib.contextmanager
-    def link(self) -> Iterator[Link]:
-        """A connection to the holder. Raises SessionNotRunning, SessionUnresponsive."""
+    def connect(self) -> Link:
+        """A connection to the holder, the caller's to close. Raises SessionNotRunning, SessionUnresponsive."""
         state = self.state()
         if not isinstance(state, Running | BackingOff):
             raise SessionNotRunning(self.name, describe(state))
-        link = self._backend.connect(self.directory, self.name)
-        try:
-            yield link
-        finally:
-            link.close()
+        return self._backend.connect(self.directory, self.name)
+
+    def link(self) -> contextlib.closing[Link]:
+        """The same for a with statement."""
+        return contextlib.closing(self.connect())
 
     # ---------------------------------------------------------------- output
 
@@ -225,27 +221,29 @@ class Session:
             raise StopIncomplete(self.name, survivors)
         return self.state()
 
-    @contextlib.contextmanager
-    def _holder(self) -> Iterator[Link]:
+    def _holder(self) -> contextlib.closing[Link]:
         """Like ``link``, but also for a program that has ended while its children live under the holder."""
         state = self.state()
         if isinstance(state, Exited) and state.background:
-            link = self._backend.connect(self.directory, self.name)
-            with contextlib.closing(link):
-                yield link
-        else:
-            with self.link() as link:
-                yield link
+            return contextlib.closing(self._backend.connect(self.directory, self.name))
+        return self.link()
 
     def _left_behind(self) -> bool:
         """Whether processes of this session may live without a holder."""
         return not isinstance(self.state(), Exited) or bool(getattr(self.state(), "background", False))
 
-    def cell(self, cell_text: str) -> Cell:
-        """Run shell text in a shell session; see ``session_magics.shell.Cell``. Raises UsageMistake for a program."""
-        from session_magics.shell import Cell
+    def cell(self, cell_text: str, *, hidden: bool = False) -> Cell:
+        """Run shell text in a shell session; see ``session_magics.shell.Cell``.
 
+        ``hidden`` is for commands of ours: they leave no trace in ``$?`` and in the index.
+
+        Raises:
+            SessionBusy: another command runs; nothing was sent.
+            UsageMistake: the session runs a program and no shell of ours.
+        """
         info = self.info()
         if info.shell is None:
-            raise UsageMistake(f"session {self.name!r} runs {info.argv[0]} and no shell of ours: %session send {self.name} TEXT")
-        return Cell(self, cell_text)
+            raise UsageMistake(
+                f"session {self.name!r} runs {info.argv[0]} and no shell of ours: %session send {self.name} TEXT"
+            )
+        return Cell(self.connect(), self.directory, self.name, cell_text, hidden=hidden)

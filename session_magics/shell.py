@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, cast
+from pathlib import Path
+from typing import Literal, cast
 
-from session_magics.backends import Waiting
+from session_magics.backends import Link, Waiting
 from session_magics.errors import SessionNotRunning
 from session_magics.log import LogReader
 from session_magics.model import CellResult
-
-if TYPE_CHECKING:
-    from session_magics.session import Session
 
 
 class Cell:
@@ -20,16 +18,16 @@ class Cell:
     It is the *command* that runs on when this object is closed; only its outcome is then found in the index.
     """
 
-    def __init__(self, session: Session, text: str, *, hidden: bool = False) -> None:
-        """Start the command. Raises SessionBusy if another runs; CR LF line ends in ``text`` are read as LF."""
+    def __init__(self, link: Link, directory: Path, session: str, text: str, *, hidden: bool = False) -> None:
+        """Hand the command to the shell; owns the link from now on. CR LF line ends in ``text`` are read as LF."""
         self.session = session
         self.text = text.replace("\r\n", "\n")
-        self._hidden = hidden
-        self._backend = session.link()
-        self.link = self._backend.__enter__()
-        self.log = LogReader(session.directory)
+        self.link = link
+        self.log = LogReader(directory)
         self.begin: int | None = None
         """Log offset where the output begins; None until the command has begun."""
+        self.notice = ""
+        """What the person should know before the output: that the shell was restarted meanwhile, and why."""
         self.result: CellResult | None = None
         self.records: Sequence[bytes] = ()
         """What a hidden command reported beside its output."""
@@ -57,12 +55,13 @@ class Cell:
         """
         try:
             came = self.link.receive(timeout)
+            begun = self.link.begun(self._ticket)
             fields = self.link.finished(self._ticket)
         except SessionNotRunning:
             self.result = self._lost()
             return True
-        if self.begin is None:
-            self.begin = self.link.begun(self._ticket)
+        if self.begin is None and begun is not None:
+            self.begin, self.notice = begun
         if fields is not None:
             self.result = self._read(fields)
             self.begin = self.result.begin
@@ -73,7 +72,7 @@ class Cell:
         cwd, restarted = (one.decode("utf-8", "surrogateescape") for one in fields[7:9])
         self.records = fields[9:]
         return CellResult(
-            session=self.session.name,
+            session=self.session,
             text=self.text,
             returncode=int(status),
             state=cast('Literal["done", "exited", "replaced", "lost"]', state),
@@ -88,7 +87,7 @@ class Cell:
     def _lost(self) -> CellResult:
         end = self.log.end()
         begin = end if self.begin is None else self.begin
-        return CellResult(self.session.name, self.text, -9, "lost", begin, end, 0.0, "", exact=False)
+        return CellResult(self.session, self.text, -9, "lost", begin, end, 0.0, "", exact=False)
 
     def output(self) -> bytes:
         """All that the command has printed so far and the log still keeps."""
@@ -108,5 +107,5 @@ class Cell:
 
     def close(self) -> None:
         """Give up the connection and the log; idempotent."""
-        self._backend.__exit__(None, None, None)
+        self.link.close()
         self.log.close()

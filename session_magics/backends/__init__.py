@@ -67,8 +67,8 @@ class Link(Protocol):
     def index_size(self) -> int:
         """Size of the index, as the last bell said."""
 
-    def begun(self, ticket: int) -> int | None:
-        """The log offset where the output of a cell begins, once it has come through ``receive``."""
+    def begun(self, ticket: int) -> tuple[int, str] | None:
+        """The log offset where a cell's output begins and a line for the person, once they have come."""
 
     def run(self, text: str, *, hidden: bool = False) -> int:
         """Hand a cell to the shell; the ticket under which ``finished`` will have the outcome. SessionBusy."""

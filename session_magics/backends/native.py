@@ -14,8 +14,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from session_magics.backends import Start, Waiting
-from session_magics.errors import SessionBusy, SessionError, SessionNotRunning, SessionUnresponsive, StartFailed, StopIncomplete
 from session_magics.environment import COOKIE
+from session_magics.errors import (
+    SessionBusy,
+    SessionError,
+    SessionNotRunning,
+    SessionUnresponsive,
+    StartFailed,
+    StopIncomplete,
+)
 from session_magics.holder import launch, wire
 from session_magics.holder.processes import start_tick
 from session_magics.holder.stop import StopLadder
@@ -103,7 +110,7 @@ def _connect(directory: Path) -> socket.socket:
         if len(os.fsencode(path)) <= ADDRESS_BYTES:
             connection.connect(str(path))
         else:
-            with tempfile.TemporaryDirectory(prefix="sm", dir="/tmp") as short:  # noqa: S108 - the short path is the point
+            with tempfile.TemporaryDirectory(prefix="sm", dir="/tmp") as short:
                 link = Path(short) / "d"
                 link.symlink_to(directory)
                 connection.connect(str(link / "sock"))
@@ -121,7 +128,7 @@ class NativeLink:
         self._decoder = wire.Decoder()
         self._tickets = 0
         self._answers: dict[int, tuple[bytes, list[bytes]]] = {}
-        self._begun: dict[int, int] = {}
+        self._begun: dict[int, tuple[int, str]] = {}
         self._hello: list[bytes] | None = None
         self.log_end = self.index_size = 0
         try:
@@ -160,7 +167,7 @@ class NativeLink:
             elif kind == wire.BELL:
                 self.log_end, self.index_size = int(fields[0]), int(fields[1])
             elif kind == wire.BEGUN:
-                self._begun[int(fields[0])] = int(fields[2])
+                self._begun[int(fields[0])] = (int(fields[2]), fields[3].decode("utf-8", "replace"))
             elif kind in (wire.OK, wire.ERROR, wire.DONE):
                 self._answers[int(fields[0])] = (kind, fields[1:])
         return True
@@ -207,7 +214,7 @@ class NativeLink:
         """See Link."""
         self._transmit(wire.frame(wire.WATCH, b"%d" % log_end, b"%d" % index_size))
 
-    def begun(self, ticket: int) -> int | None:
+    def begun(self, ticket: int) -> tuple[int, str] | None:
         """See Link."""
         return self._begun.get(ticket)
 
@@ -245,7 +252,9 @@ class NativeLink:
     def stop(self, grace: float, *, hurry: bool = False) -> tuple[int, ...]:
         """See Link. A holder that goes as its last act before answering has stopped all the same."""
         with contextlib.suppress(SessionNotRunning):
-            return tuple(int(pid) for pid in self._ask(wire.STOP, b"%g" % grace, b"%d" % hurry, limit=grace + STOP_SLACK))
+            return tuple(
+                int(pid) for pid in self._ask(wire.STOP, b"%g" % grace, b"%d" % hurry, limit=grace + STOP_SLACK)
+            )
         return ()
 
     def restart(self, grace: float) -> int:

@@ -85,7 +85,7 @@ class CellOutput:
             tail.feed(data)
         tail.finish()
         joint = "" if self._written.endswith("\n") or not self._written else "\n"
-        where = f"%session tail {cell.session.name} has them"
+        where = f"%session tail {cell.session} has them"
         self._writer.append(f"{joint}… {missing:,} bytes not shown: {where} …\n{tail.text()}")
 
     def notice(self, line: str) -> None:

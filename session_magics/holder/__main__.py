@@ -14,9 +14,9 @@ import time
 
 sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
-from session_magics.holder.child import SpawnError  # noqa: E402 - the path comes first
-from session_magics.holder.holder import Holder  # noqa: E402
-from session_magics.holder.launch import Launch  # noqa: E402
+from session_magics.holder.child import SpawnError
+from session_magics.holder.holder import Holder
+from session_magics.holder.launch import Launch
 
 LOCK_LIMIT = 1.0
 """Seconds to try for the lock, and between tries."""

@@ -51,7 +51,7 @@ class Request:
         *,
         hidden: bool,
         done: Callable[[Finished], None],
-        begun: Callable[[int, int], None] = lambda _number, _begin: None,
+        begun: Callable[[int, int, bytes], None] = lambda _number, _begin, _notice: None,
     ) -> None:
         self.text, self.hidden, self.done, self.begun = text, hidden, done, begun
 
@@ -250,7 +250,8 @@ class Shell:
         if not active.request.hidden:
             first = active.request.text.strip().partition(b"\n")[0][:FIRST_LINE].decode("utf-8", "replace")
             self.log.event("begin", n=active.cell.number, text=first)
-        active.request.begun(active.cell.number, active.begin)
+            notice, self.notice = self.notice, b""
+            active.request.begun(active.cell.number, active.begin, notice)
         if active.interrupt_at_begin:
             self.interrupt()
 
@@ -355,7 +356,9 @@ class Shell:
             self.notice = f"the start-up file ended the shell ({how}): it runs without it".encode()
         elif not self.notice:
             what = "the program that replaced the shell" if self.replaced else "the shell"
-            self.notice = f"{what} {how}; it was restarted in {os.fsdecode(self.cwd)} with its exported environment, but lost its {self.dialect.lost}".encode("utf-8", "surrogateescape")
+            where = os.fsdecode(self.cwd)
+            kept = f"it was restarted in {where} with its exported environment"
+            self.notice = os.fsencode(f"{what} {how}; {kept}, but lost its {self.dialect.lost}")
         self.waiting = [one for one in self.waiting if not one.hidden]
         if active is None:
             return

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import _signal
 import errno
 import fcntl
 import os
 import struct
 import termios
-
-import _signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +17,18 @@ READ_BYTES = 256 * 1024
 """Taken from the terminal in one wake-up at most, so that clients and timers get their turn."""
 RESET_SIGNALS = [
     getattr(_signal, name)
-    for name in ("SIGPIPE", "SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP", "SIGCHLD", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGXFSZ")
+    for name in (
+        "SIGPIPE",
+        "SIGINT",
+        "SIGQUIT",
+        "SIGTERM",
+        "SIGHUP",
+        "SIGCHLD",
+        "SIGTSTP",
+        "SIGTTIN",
+        "SIGTTOU",
+        "SIGXFSZ",
+    )
     if hasattr(_signal, name)
 ]
 """Python ignores SIGPIPE and SIGXFSZ, and an ignored signal stays ignored in what is started."""
@@ -42,7 +52,8 @@ class Terminal:
 
     def read(self) -> bytes | None:
         """What the terminal has to say now, up to READ_BYTES; b"" for nothing yet, None for never again."""
-        parts, total = [], 0
+        parts: list[bytes] = []
+        total = 0
         while total < READ_BYTES:
             try:
                 data = os.read(self.pty_fd, READ_BYTES)
@@ -147,7 +158,7 @@ def spawn(
             step = os.fsdecode(cwd)
             os.chdir(cwd)
             step = os.fsdecode(argv[0])
-            os.execvpe(argv[0], argv, env)  # noqa: S606 - there is no shell in between on purpose
+            os.execvpe(argv[0], argv, env)
         except OSError as error:
             os.write(report, f"{(error.strerror or 'error').lower()}: {step}".encode("utf-8", "surrogateescape"))
         finally:

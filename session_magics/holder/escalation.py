@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import _signal
 import os
 import time
-
-import _signal
 
 from session_magics.holder.processes import entry, foreground_group, signal_foreground
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import _signal
 import os
 import time
-
-import _signal
 
 from session_magics.holder import processes, wire
 from session_magics.holder.cells import Shell

@@ -34,7 +34,9 @@ class LogWriter:
         self._segments = [[int(one[4:]), os.stat(os.path.join(directory, one)).st_size] for one in names]
         self.end = sum(self._segments[-1]) if self._segments else 0
         self._fd = -1
-        self._index = os.open(os.path.join(directory, "log.idx"), os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._index = os.open(
+            os.path.join(directory, "log.idx"), os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600
+        )
         self.index_size = os.fstat(self._index).st_size
         self._dropped = 0
         self._retry_at = 0.0
@@ -76,7 +78,9 @@ class LogWriter:
         return self._segment_bytes
 
     def _trim(self) -> None:
-        while len(self._segments) > 1 and sum(size for _, size in self._segments[:-1]) + self._segment_bytes > self._cap:
+        while (
+            len(self._segments) > 1 and sum(size for _, size in self._segments[:-1]) + self._segment_bytes > self._cap
+        ):
             offset, _ = self._segments.pop(0)
             try:
                 os.unlink(os.path.join(self._directory, segment_name(offset)))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import _signal
 import os
 import select
 import time
-
-import _signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -73,8 +73,8 @@ class Requests:
                 client.send(wire.DONE, request, *finished.fields())
                 self._holder.ring()
 
-            def begun(number: int, begin: int) -> None:
-                client.send(wire.BEGUN, request, b"%d" % number, b"%d" % begin)
+            def begun(number: int, begin: int, notice: bytes) -> None:
+                client.send(wire.BEGUN, request, b"%d" % number, b"%d" % begin, notice)
 
             shell.run(Request(text, hidden=hidden, done=done, begun=begun))
 

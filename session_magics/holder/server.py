@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+import _socket
 import os
 import struct
-import sys
-
-import _socket
 
 from session_magics.holder import wire
 from session_magics.holder.loop import GONE, READ, WRITE
@@ -26,11 +24,10 @@ OUT_LIMIT = 4 * 1024 * 1024
 
 def _peer_uid(connection: _socket.socket) -> int:
     """The user at the other end."""
-    if sys.platform == "linux":
-        data = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
-        return int(struct.unpack("3i", data)[1])
-    data = connection.getsockopt(0, 1, 76)  # SOL_LOCAL, LOCAL_PEERCRED: struct xucred
-    return int(struct.unpack_from("II", data)[1])
+    credentials = getattr(_socket, "SO_PEERCRED", None)
+    if credentials is not None:
+        return int(struct.unpack("3i", connection.getsockopt(_socket.SOL_SOCKET, credentials, 12))[1])
+    return int(struct.unpack_from("II", connection.getsockopt(0, 1, 76))[1])  # macOS: SOL_LOCAL, LOCAL_PEERCRED
 
 
 class Client:
@@ -132,7 +129,7 @@ class Server:
 
     def _accept(self, _events: int) -> None:
         try:
-            fd, _ = self._socket._accept()
+            fd, _ = self._socket._accept()  # type: ignore[attr-defined]
         except OSError:
             return
         connection = _socket.socket(fileno=fd)

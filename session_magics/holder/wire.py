@@ -22,7 +22,7 @@ HELLO = b"H"  # version, holder pid, *features
 BELL = b"B"  # log end, index size: something is new since the last WATCH
 OK = b"O"  # id, *result
 ERROR = b"E"  # id, code, text
-BEGUN = b"S"  # id, number of the command, log offset where its output begins
+BEGUN = b"S"  # id, number of the command, log offset where its output begins, what to tell the person before
 DONE = b"D"  # id, then the fields of a finished cell command, see cells.Finished
 
 WATCH = b"W"  # log offset, index size: ring once when either is passed

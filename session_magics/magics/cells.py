@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -23,7 +22,7 @@ OUT_BYTES = 64 * 1024 * 1024
 
 
 class CellRunner:
-    """Runs shell cells for one IPython. ``defaults`` are the magics' traits: shell, lifetime, rc, size, limit, timeout."""
+    """Runs shell cells for one IPython. ``defaults``: the traits shell, lifetime, rc, size, limit, timeout."""
 
     def __init__(self, ip: InteractiveShell, registry: Registry, defaults: Any) -> None:
         self._ip, self._registry, self._defaults = ip, registry, defaults
@@ -146,5 +145,3 @@ class Follower:
             self._writer.notice(f"the background command ended with status {result.returncode}")
         if result.restarted:
             self._writer.notice(result.restarted)
-
-

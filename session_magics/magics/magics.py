@@ -24,9 +24,9 @@ class SessionMagics(Magics):
     """Shell cells and named sessions. ``%config SessionMagics`` shows the defaults that can be set."""
 
     shell_program = Unicode("bash", help="Shell of %%sh_session when --shell is not given.").tag(config=True)
-    lifetime = Enum(
-        ["kernel", "detached"], "kernel", help="Whether a shell ends with the kernel or lives on."
-    ).tag(config=True)
+    lifetime = Enum(["kernel", "detached"], "kernel", help="Whether a shell ends with the kernel or lives on.").tag(
+        config=True
+    )
     rc = Bool(True, help="Whether a shell reads its start-up file.").tag(config=True)
     size = Unicode("", help="Terminal size of new shells, such as 24x80.").tag(config=True)
     limit = Int(LIMIT, help="Bytes of a cell's output that are shown; the log keeps more.").tag(config=True)
@@ -64,6 +64,7 @@ class SessionMagics(Magics):
         """
 
         def run() -> None:
+            assert self.shell is not None
             CellRunner(self.shell, self.registry, Defaults(self)).run(parse_cell(line), cell)
 
         _translated(run)

@@ -73,7 +73,7 @@ class Verbs:
             raise SessionError(f"{error}; last output: {session.tail(1)!r}") from None
 
     def _list(self, words: Namespace) -> Listing | str:
-        infos = self._registry.list(dict(words.labels))
+        infos = self._registry.infos(dict(words.labels))
         return json.dumps([plain(info) for info in infos], indent=2) if words.json else Listing(infos)
 
     def _info(self, words: Namespace) -> SessionInfo:
@@ -151,7 +151,7 @@ def examine(registry: Registry) -> Sequence[tuple[str, str]]:
     import session_magics
     from session_magics.holder import wire
 
-    infos = registry.list()
+    infos = registry.infos()
     counts: dict[str, int] = {}
     for info in infos:
         counts[type(info.state).__name__] = counts.get(type(info.state).__name__, 0) + 1
@@ -178,5 +178,3 @@ def _age(seconds: float) -> str:
         if seconds >= length:
             return f"{int(seconds // length)}{unit}"
     return f"{max(0, int(seconds))}s"
-
-

@@ -19,10 +19,12 @@ class Bash(Dialect):
     options = ("--norc", "--noprofile", "--noediting", "-i")
     start_up = b"[ ! -r ~/.bashrc ] || . ~/.bashrc"
     prepare = (
-        b"@Sset +H +o history; @Sunset HISTFILE PS0 PROMPT_COMMAND; @Ushopt -s execfail\n"
+        b"@Sset +H +o history; @Uhistory -c; @Sunset HISTFILE PS0 PROMPT_COMMAND; @Ushopt -s execfail\n"
         b"@Uexport -n PS1 PS2; PS1= PS2= __sm_n=0 __sm_i=0; @Strap '' INT\n"
     )
-    functions = Dialect.functions.replace(b'[ -z "$PS1$PS2" ] || PS1= PS2=;', b'[ -z "$PS1$PS2${PS0-}" ] || PS1= PS2= PS0=;')
+    functions = Dialect.functions.replace(
+        b'[ -z "$PS1$PS2" ] || PS1= PS2=;', b'[ -z "$PS1$PS2${PS0-}" ] || PS1= PS2= PS0=;'
+    )
 
     def init(self, tty: bytes) -> bytes:
         """See Dialect."""

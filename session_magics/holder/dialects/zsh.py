@@ -15,5 +15,8 @@ class Zsh(Dialect):
         *("-o", "no_bang_hist", "-o", "interactive_comments"),
     )
     start_up = b'[[ ! -r ${ZDOTDIR:-$HOME}/.zshrc ]] || . "${ZDOTDIR:-$HOME}/.zshrc"'
-    prepare = b"@Utypeset +x PS1 PS2; PROMPT= PROMPT2= RPROMPT= __sm_n=0 __sm_i=0; @Sunset HISTFILE; @Ssetopt no_notify; @Strap '' INT\n"
+    prepare = (
+        b"@Utypeset +x PS1 PS2; @Sunset HISTFILE; @Ssetopt no_notify\n"
+        b"PROMPT= PROMPT2= RPROMPT= __sm_n=0 __sm_i=0; @Strap '' INT\n"
+    )
     exit_hook = b"zshexit_functions+=(__sm_x)\n"
