@@ -95,7 +95,6 @@ class Foreground:
         poll = select.poll()
         poll.register(cell, select.POLLIN)
         poll.register(self._interrupts, select.POLLIN)
-        cell.watch(0)
         while cell.result is None:
             now = time.monotonic()
             self._tell()

@@ -6,6 +6,7 @@ import os
 import shutil
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from session_magics.backends import Backend, Start
@@ -18,11 +19,14 @@ from session_magics.model import (
     BackingOff,
     Command,
     Exited,
+    FailedToStart,
     Lifetime,
+    Lost,
     RestartPolicy,
     Running,
     SessionInfo,
     Spec,
+    State,
     Unknown,
     check_name,
     check_size,
@@ -36,6 +40,8 @@ DIALECTS = {"bash": "bash", "zsh": "zsh", "sh": "sh", "dash": "sh", "ksh": "sh",
 """Program name of a shell → the dialect it is spoken to in."""
 CLAIM_TRIES = 3
 """Tries for a name that others start and remove at the same time."""
+STOPS_AT_ONCE = 32
+"""Threads of ``stop_all``: each only waits for its holder."""
 
 
 class Registry:
@@ -194,7 +200,7 @@ class Registry:
             env=environment(command.env, session_id=spec.id, shell=shell is not None),
             program=command.argv[0] if shell else None,
             rc=rc,
-            owner=(self._pid, self._tick) if owner else None,
+            owner=_owner(owner),
             name_file=self.store.name_file(key) if owner else None,
         )
         self._launch(start)
@@ -236,22 +242,37 @@ class Registry:
         """Stop the program if it runs and start it again: same id, name and log, the next generation.
 
         A program that runs keeps its environment, which its holder has in memory. One that has ended gets that of
-        this process; values given at its start with ``env`` are stored nowhere and have to be given again.
+        this process; values given at its start with ``env`` are stored nowhere and have to be given again. ``grace``
+        is in seconds.
+
+        Raises:
+            SessionNotFound: there is none of that name.
+            StartFailed: it was stopped and did not come up again; the record says why.
+            StopIncomplete: it could not be ended, so it was not started again.
+            UsageMistake: values are missing; nothing was done.
+            StoreError: its record is damaged, so that it is not known what to start.
         """
         session = self.get(name)
         state = session.state()
         if isinstance(state, Running | BackingOff) and env is None:
             with session.link() as link:
                 link.restart(grace)
+            if isinstance(failed := session.state(), FailedToStart):
+                raise StartFailed(session.name, failed.reason)
             return session
-        if isinstance(state, Unknown):
-            raise StoreError(session.directory, describe(state))
-        session.stop(grace)
         spec = self.store.spec(session.id)
         missing = sorted(set(spec.env_names) - set(env or {}))
         if missing:
-            given = " ".join(f"--env {one}=…" for one in missing)
-            raise UsageMistake(f"the values of {', '.join(missing)} are not stored: restart {name} {given}")
+            raise UsageMistake(
+                f"the values of {', '.join(missing)} are not stored: give them to restart({name!r}, env={{…}}), "
+                f"or start {name!r} anew"
+            )
+        if isinstance(state, Unknown):
+            raise StoreError(session.directory, describe(state))
+        session.stop(grace)
+        if env and set(env) != set(spec.env_names):
+            spec = replace(spec, env_names=tuple(sorted(env)))
+            self.store.write_spec(spec)
         self._launch(
             Start(
                 spec=spec,
@@ -259,43 +280,77 @@ class Registry:
                 env=environment(env or {}, session_id=spec.id, shell=spec.shell is not None),
                 generation=self.store.next_generation(spec.id),
                 program=spec.argv[0] if spec.shell else None,
-                owner=(self._pid, self._tick) if spec.owner else None,
+                owner=_owner(spec.owner),
                 name_file=self.store.name_file(name_key(spec.name, spec.owner)) if spec.owner else None,
             )
         )
         return session
 
     def remove(self, name: str, *, force: bool = False, keep_log: bool = False) -> None:
-        """Forget a session that has ended; with ``force`` stop it first. Raises SessionExists while it runs."""
-        key, id = self._find(name)
-        if id is None and (key not in self.store.damaged_names()):
+        """Forget a session that has ended; with ``force`` stop it first.
+
+        ``keep_log`` leaves its directory with all that was recorded; only the name is free again.
+
+        Raises:
+            SessionExists: it still runs, or something that it started does, or its state is not known.
+            SessionNotFound: there is none of that name.
+        """
+        self._remove(*self.removable(name, force=force), force=force, keep_log=keep_log)
+
+    def removable(self, name: str, *, force: bool = False) -> tuple[str, str]:
+        """Check that ``remove`` may be done and change nothing; the name's key and id. Raises as ``remove`` does."""
+        try:
+            key, id = self._find(name)
+        except StoreError:
+            key, id = self._damaged(name), ""
+        if id is None:
             raise SessionNotFound(name, self._known())
-        if id:
-            session = Session(self.store, self.backend, name, id)
-            state = session.state()
-            over = not isinstance(state, Running | BackingOff | Unknown) and not getattr(state, "background", False)
-            if not over and not force:
-                raise SessionExists(name, describe(state))
-            if not over:
-                session.stop()
-        self.store.remove(id or "", key, keep_log=keep_log)
+        if id and not force and not _over(state := self.store.state(id)):
+            raise SessionExists(name, describe(state))
+        return key, id
+
+    def _damaged(self, name: str) -> str:
+        damaged = self.store.damaged_names()
+        return next(key for key in (f"{name}@{self.owner}", name) if key in damaged)
+
+    def _remove(self, key: str, id: str, *, force: bool, keep_log: bool) -> None:
+        if id and force and not _over(self.store.state(id)):
+            Session(self.store, self.backend, self._shown(key), id).stop()
+        self.store.remove(id, key, keep_log=keep_log)
 
     def stop_all(
         self, labels: Mapping[str, str] | None = None, *, grace: float = GRACE, now: bool = False
     ) -> list[str]:
-        """Stop every running session (with these labels), all at once; the names of those that were stopped."""
+        """Stop every session (with these labels) that has a living process, all at once; the names of those stopped.
+
+        Shells that belong to other kernels are left alone: they end with their kernel, or are stopped by name.
+
+        Raises:
+            SessionError: some could not be stopped; the text says which, and all others are.
+        """
         from concurrent.futures import ThreadPoolExecutor
 
-        infos = [info for info in self.infos(labels) if isinstance(info.state, Running | BackingOff)]
-        if not infos:
-            return []
+        infos = [info for info in self.infos(labels) if not _over(info.state) and "@" not in info.name and info.id]
         sessions = [Session(self.store, self.backend, info.name, info.id) for info in infos]
-        with ThreadPoolExecutor(min(32, len(sessions))) as pool:
+        if not sessions:
+            return []
+        with ThreadPoolExecutor(min(STOPS_AT_ONCE, len(sessions))) as pool:
             outcomes = [pool.submit(session.stop, grace, now=now) for session in sessions]
         errors = [error for outcome in outcomes if (error := outcome.exception())]
         if errors:
             raise SessionError("; ".join(map(str, errors)))
         return [info.name for info in infos]
+
+
+def _over(state: State) -> bool:
+    """Whether no process of the session lives, as far as the record knows."""
+    return isinstance(state, Lost | FailedToStart) or (isinstance(state, Exited) and not state.background)
+
+
+def _owner(token: str | None) -> tuple[int, int] | None:
+    """Pid and start tick of the kernel that a token stands for."""
+    pid, _, tick = (token or "").partition("-")
+    return (int(pid), int(tick)) if pid.isdigit() and tick.isdigit() else None
 
 
 def _carries(info: SessionInfo, labels: Mapping[str, str]) -> bool:

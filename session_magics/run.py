@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import signal
 import time
+from typing import TYPE_CHECKING
 
 from session_magics import text
 from session_magics.errors import CellCommandError, SessionError
 from session_magics.foreground import Asker, Foreground, Sink
 from session_magics.interrupts import noticed
 from session_magics.model import CellResult
-from session_magics.session import Session
-from session_magics.shell import Cell
+from session_magics.shell import Attachment, Cell
+
+if TYPE_CHECKING:
+    from session_magics.session import Session
 
 HIDDEN_LIMIT = 10.0
 """Seconds for a command of ours, such as reading variables."""
@@ -42,7 +45,7 @@ class Silent:
 
 
 def run_cell(
-    session: Session,
+    session: Session | Attachment,
     cell_text: str,
     *,
     sink: Sink | None = None,
@@ -53,7 +56,7 @@ def run_cell(
     """Run shell text in a shell session and wait for its end.
 
     Args:
-        session: a shell session, from ``Registry.shell``.
+        session: a shell session, from ``Registry.shell``, or an attachment to one, which saves connecting.
         cell_text: any shell text; handed over as it is.
         sink: where output goes while the command runs; default nowhere.
         asker: who answers prompts; without one a command that waits for input is told end-of-file.
@@ -105,7 +108,7 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def run_hidden(session: Session, cell_text: str) -> Cell:
+def run_hidden(session: Session | Attachment, cell_text: str) -> Cell:
     """Run a command of ours, which leaves no trace in ``$?`` and the index; the finished Cell, closed.
 
     Raises SessionError if it does not come to its end within HIDDEN_LIMIT seconds.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import time
 from collections.abc import Iterator
@@ -17,19 +18,17 @@ from session_magics.errors import (
     UsageMistake,
     WaitTimeout,
 )
-from session_magics.log import LogReader
+from session_magics.log import EventReader, LogReader
 from session_magics.model import BackingOff, Exited, Running, SessionInfo, State, check_size, describe
-from session_magics.shell import Cell
+from session_magics.news import NO_OFFSET, News
+from session_magics.shell import Attachment, Cell
 from session_magics.store import Store
+from session_magics.window import Window
 
 GRACE = 5.0
 """Seconds between asking a session's processes to end and forcing them."""
-FOLLOW_BYTES = 256 * 1024
-"""Most bytes of output handed over at once."""
-STATE_CHECK = 1.0
-"""Seconds between looks at the directory while a holder is silent: it may have been killed."""
-MATCH_WINDOW = 64 * 1024
-"""Bytes of output kept to look for a pattern in: a match longer than that is not found."""
+INDEX_TAIL = 64 * 1024
+"""Bytes of the index looked at for the command that runs; nothing but a few resizes ever comes behind its begin."""
 
 
 class Session:
@@ -45,7 +44,9 @@ class Session:
         self.directory: Path = store.directory(id)
 
     def __repr__(self) -> str:
-        return f"<Session {self.name} {describe(self.state())}>"
+        state = self.state()
+        pid = f" pid={state.pid}" if isinstance(state, Running) else ""
+        return f"<Session {self.name} {describe(state)}{pid}>"
 
     def info(self) -> SessionInfo:
         """All that is known about the session now."""
@@ -70,9 +71,11 @@ class Session:
 
     def tail(self, lines: int = 20) -> str:
         """The last lines of the output as plain text."""
+        if lines <= 0:
+            return ""
         with LogReader(self.directory) as log:
-            shown = text.plain(log.tail_bytes(lines + 1)).splitlines()
-        return "\n".join(shown[-lines:]) if lines > 0 else ""
+            shown = text.plain(log.tail_bytes(lines + 1)).removesuffix("\n").split("\n")
+        return "\n".join(shown[-lines:])
 
     def output(self, begin: int = 0, end: int | None = None) -> bytes:
         """The bytes of the log between two offsets, as far as they are kept."""
@@ -82,30 +85,24 @@ class Session:
     def follow(self, begin: int | None = None) -> Iterator[bytes]:
         """Yield output as it comes, from an offset (default: from now on), until the program has ended.
 
-        Never sleeps longer than it takes the next byte to come. What the cap has dropped meanwhile is left out.
+        Every byte that the log keeps comes once and in order, through restarts of the program too; what the cap has
+        dropped before it was read is left out. The generator belongs to one thread; it sleeps until something comes,
+        and a slow reader holds nobody up. Leaving the loop (or ``close``) gives everything back.
         """
-        with LogReader(self.directory) as log:
+        with LogReader(self.directory) as log, self.news() as news:
             position = log.end() if begin is None else begin
-            for end in self._growth(position):
-                for offset, data in log.read(position, end):
-                    yield data
+            while True:
+                running = news.running()  # first, so that what was written before the end is read below
+                for offset, data in log.read(position, log.end()):
                     position = offset + len(data)
-                position = max(position, end)
+                    yield data
+                if not running:
+                    return
+                news.wait(position, None)
 
-    def _growth(self, position: int) -> Iterator[int]:
-        """Yield each new end of the log until the program has ended, the last end included."""
-        with LogReader(self.directory) as log:
-            try:
-                with self.link() as link:
-                    link.watch(position, 1 << 62)
-                    while isinstance(self.state(), Running | BackingOff):
-                        if link.receive(STATE_CHECK) and link.log_end > position:
-                            position = link.log_end
-                            yield position
-                            link.watch(position, 1 << 62)
-            except (SessionNotRunning, SessionUnresponsive):
-                pass  # it has ended, or its holder is gone: what is in the log is all there will be
-            yield max(position, log.end())
+    def news(self) -> News:
+        """Something to wait on for output, events and the end; the caller's to close."""
+        return News(self.connect, self.state)
 
     def snapshot(self) -> str:
         """What the terminal's screen shows now, as plain text."""
@@ -119,8 +116,30 @@ class Session:
 
     # ---------------------------------------------------------------- input
 
+    def command(self) -> str | None:
+        """The first line of the cell command that runs in a shell session now; None if none does."""
+        try:
+            size = os.stat(f"{self.directory}/log.idx").st_size
+        except OSError:
+            return None
+        events, _ = EventReader(self.directory).events(max(0, size - INDEX_TAIL))
+        last = next((event for event in reversed(events) if event.kind in ("begin", "end")), None)
+        return str(last.data.get("text", "")) if last is not None and last.kind == "begin" else None
+
     def send(self, data: str | bytes) -> None:
-        """Type into the program exactly this. Raises SessionBusy (nothing sent) if it does not read."""
+        """Type into the program exactly this: no Enter is added (it is ``"\\r"``), text is sent as UTF-8.
+
+        Raises:
+            SessionBusy: the program does not read its input; nothing was sent.
+            SessionNotRunning: it has ended.
+            UsageMistake: a shell session in which no command runs; the shell itself reads no typed text.
+        """
+        info = self.info()
+        if info.shell is not None and info.running and self.command() is None:
+            raise UsageMistake(
+                f"no command runs in session {self.name!r}, and its shell takes commands from cells alone: "
+                f"%%sh_session {self.name}"
+            )
         with self.link() as link:
             link.send(data.encode() if isinstance(data, str) else data)
 
@@ -138,11 +157,20 @@ class Session:
     # ---------------------------------------------------------------- waiting
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for the end of the program; its code, or minus the signal. Raises WaitTimeout.
+        """Wait for the end of the program; its code, or minus the signal. Restarts are waited through.
 
-        An outcome that is unknown (the holder was killed) raises SessionNotRunning: it is never 0.
+        Args:
+            timeout: seconds; None: as long as it takes.
+
+        Raises:
+            WaitTimeout: it has not ended in time, and goes on.
+            SessionNotRunning: the outcome is unknown (the holder was killed), or the program never ran.
         """
-        self._await_end(timeout)
+        deadline = None if timeout is None else time.monotonic() + timeout
+        with self.news() as news:
+            while news.running():
+                if not news.wait(NO_OFFSET, deadline):
+                    raise WaitTimeout(self.name, "the end", timeout or 0.0)
         state = self.state()
         match state:
             case Exited(code=int(code)):
@@ -151,86 +179,67 @@ class Session:
                 return -number
         raise SessionNotRunning(self.name, describe(state))
 
-    def _await_end(self, timeout: float | None) -> None:
-        deadline = None if timeout is None else time.monotonic() + timeout
-        with contextlib.suppress(SessionNotRunning), self.link() as link:
-            index = 0
-            while isinstance(self.state(), Running | BackingOff):
-                left = STATE_CHECK if deadline is None else min(STATE_CHECK, deadline - time.monotonic())
-                if left <= 0:
-                    raise WaitTimeout(self.name, "the end", timeout or 0.0)
-                link.watch(1 << 62, index)
-                if link.receive(left):
-                    index = link.index_size
-
     def wait_for(self, pattern: str, timeout: float | None = None, *, begin: int = 0) -> str:
-        """Wait until the output from an offset on (default: all that is kept) matches; the matching text.
+        """Wait until the output, as plain text, matches; the matching text.
+
+        Args:
+            pattern: a regular expression; ``^`` and ``$`` stand for the ends of lines, and a match may span lines.
+            timeout: seconds; None: as long as the program runs.
+            begin: log offset to look from; default: all that is kept.
 
         Raises:
-            WaitTimeout: it did not appear in time.
+            WaitTimeout: it did not appear in time; the session goes on.
             SessionNotRunning: the program ended without it.
             UsageMistake: the pattern is no regular expression.
         """
         try:
-            wanted = re.compile(pattern, re.M)
+            window = Window(re.compile(pattern, re.M))
         except re.error as error:
             raise UsageMistake(f"{pattern!r} is no regular expression: {error}") from None
         deadline = None if timeout is None else time.monotonic() + timeout
-        position, window = begin, b""
-        with LogReader(self.directory) as log:
+        position = begin
+        with LogReader(self.directory) as log, self.news() as news:
             while True:
-                running = isinstance(self.state(), Running | BackingOff)
-                end = log.end()
-                for offset, data in log.read(position, end):
-                    window = (window + data)[-MATCH_WINDOW - FOLLOW_BYTES :]
+                running = news.running()
+                for offset, data in log.read(position, log.end()):
                     position = offset + len(data)
-                    if found := wanted.search(text.plain(window)):
-                        return found[0]
-                    window = window[-MATCH_WINDOW:]
+                    if (found := window.feed(data)) is not None:
+                        return found
                 if not running:
                     raise SessionNotRunning(self.name, f"{describe(self.state())} before {pattern!r} appeared")
-                self._await_growth(position, deadline, f"{pattern!r}", timeout)
-
-    def _await_growth(self, position: int, deadline: float | None, what: str, timeout: float | None) -> None:
-        left = STATE_CHECK if deadline is None else min(STATE_CHECK, deadline - time.monotonic())
-        if left <= 0:
-            raise WaitTimeout(self.name, what, timeout or 0.0)
-        with contextlib.suppress(SessionNotRunning), self.link() as link:
-            link.watch(position, 1 << 62)
-            link.receive(left)
+                if not news.wait(position, deadline):
+                    raise WaitTimeout(self.name, f"{pattern!r}", timeout or 0.0)
 
     # ---------------------------------------------------------------- the end
 
     def stop(self, grace: float = GRACE, *, now: bool = False) -> State:
         """End the program and everything it started; returns when all are gone.
 
-        TERM and CONT first, KILL after ``grace`` seconds; ``now`` forces at once, also where another stop waits.
-        What has ended already is left as it is. Raises StopIncomplete with the pids that survived even KILL.
+        TERM and CONT first, KILL after ``grace`` seconds; ``now`` forces at once, also where another stop waits, and
+        does without a holder that hangs. What has ended already is left as it is; a damaged record is no obstacle.
+
+        Raises:
+            StopIncomplete: with the pids that survived even KILL.
+            SessionUnresponsive: the holder hangs, and ``now`` was not said.
         """
         grace = 0.0 if now else grace
         try:
-            with self._holder() as link:
+            with contextlib.closing(self._backend.connect(self.directory, self.name)) as link:
                 survivors = link.stop(grace, hurry=now)
         except SessionUnresponsive:
             if not now:
                 raise
             survivors = self._backend.force(self.directory, self.id)
         except SessionNotRunning:
-            survivors = self._backend.force(self.directory, self.id) if self._left_behind() else ()
+            survivors = () if self._over() else self._backend.force(self.directory, self.id)
         if survivors:
             raise StopIncomplete(self.name, survivors)
         return self.state()
 
-    def _holder(self) -> contextlib.closing[Link]:
-        """Like ``link``, but also for a program that has ended while its children live under the holder."""
+    def _over(self) -> bool:
+        """Whether nothing of this session can live any more: the end of all is on record."""
         state = self.state()
-        if isinstance(state, Exited) and state.background:
-            return contextlib.closing(self._backend.connect(self.directory, self.name))
-        return self.link()
-
-    def _left_behind(self) -> bool:
-        """Whether processes of this session may live without a holder."""
-        return not isinstance(self.state(), Exited) or bool(getattr(self.state(), "background", False))
+        return isinstance(state, Exited) and not state.background
 
     def cell(self, cell_text: str, *, hidden: bool = False) -> Cell:
         """Run shell text in a shell session; see ``session_magics.shell.Cell``.
@@ -241,9 +250,13 @@ class Session:
             SessionBusy: another command runs; nothing was sent.
             UsageMistake: the session runs a program and no shell of ours.
         """
+        return Cell(self.attach(), cell_text, hidden=hidden, owned=True)
+
+    def attach(self) -> Attachment:
+        """Connect for many cells; the caller's to close. Raises UsageMistake for a session without our shell."""
         info = self.info()
         if info.shell is None:
             raise UsageMistake(
                 f"session {self.name!r} runs {info.argv[0]} and no shell of ours: %session send {self.name} TEXT"
             )
-        return Cell(self.connect(), self.directory, self.name, cell_text, hidden=hidden)
+        return Attachment(self.connect(), self.directory, self.name, info.shell)

@@ -10,6 +10,36 @@ from session_magics.backends import Link, Waiting
 from session_magics.errors import SessionNotRunning
 from session_magics.log import LogReader
 from session_magics.model import CellResult
+from session_magics.states import read_exit, read_run
+
+
+class Attachment:
+    """A connection to a shell session that is kept for many cells, one at a time, all from one thread.
+
+    Owns the link and a reader of the log; ``close`` it. Detaching does nothing to the session.
+    """
+
+    def __init__(self, link: Link, directory: Path, name: str, dialect: str) -> None:
+        self.link, self.directory, self.name, self.dialect = link, directory, name, dialect
+        self.log = LogReader(directory)
+
+    def alive(self) -> bool:
+        """Whether the holder is still at the other end."""
+        try:
+            while self.link.receive(0):
+                pass
+        except SessionNotRunning:
+            return False
+        return True
+
+    def cell(self, cell_text: str, *, hidden: bool = False) -> Cell:
+        """Run shell text; ``hidden`` is for commands of ours: they leave no trace in ``$?`` and in the index."""
+        return Cell(self, cell_text, hidden=hidden)
+
+    def close(self) -> None:
+        """Detach; idempotent."""
+        self.link.close()
+        self.log.close()
 
 
 class Cell:
@@ -18,12 +48,15 @@ class Cell:
     It is the *command* that runs on when this object is closed; only its outcome is then found in the index.
     """
 
-    def __init__(self, link: Link, directory: Path, session: str, text: str, *, hidden: bool = False) -> None:
-        """Hand the command to the shell; owns the link from now on. CR LF line ends in ``text`` are read as LF."""
-        self.session = session
+    def __init__(self, attachment: Attachment, text: str, *, hidden: bool = False, owned: bool = False) -> None:
+        """Hand the command to the shell. CR LF line ends in ``text`` are read as LF.
+
+        ``owned``: the attachment serves this cell alone and is closed with it.
+        """
+        self.session = attachment.name
         self.text = text.replace("\r\n", "\n")
-        self.link = link
-        self.log = LogReader(directory)
+        self.link, self.log = attachment.link, attachment.log
+        self._attachment, self._owned = attachment, owned
         self.begin: int | None = None
         """Log offset where the output begins; None until the command has begun."""
         self.notice = ""
@@ -51,14 +84,18 @@ class Cell:
     def receive(self, timeout: float | None) -> bool:
         """Take in what has come, waiting at most ``timeout`` seconds for it; False if nothing came.
 
-        A holder that vanishes gives a result of state ``lost``: the outcome is unknown.
+        A holder that vanishes gives a result of state ``lost``: the outcome is unknown. SessionNotRunning: the
+        session ended before it took the command, which has not been run.
         """
         try:
             came = self.link.receive(timeout)
             begun = self.link.begun(self._ticket)
             fields = self.link.finished(self._ticket)
         except SessionNotRunning:
+            if self._refused():
+                raise
             self.result = self._lost()
+            self.begin = self.result.begin
             return True
         if self.begin is None and begun is not None:
             self.begin, self.notice = begun
@@ -84,6 +121,15 @@ class Cell:
             exact=exact == "1",
         )
 
+    def _refused(self) -> bool:
+        """Whether the command never ran: a holder that ends in order reports every command that it took."""
+        try:
+            ended = read_exit(str(self._attachment.directory))
+            run = read_run(str(self._attachment.directory))
+            return ended is not None and (run is None or ended.generation >= run.generation)
+        except (OSError, ValueError):
+            return False
+
     def _lost(self) -> CellResult:
         end = self.log.end()
         begin = end if self.begin is None else self.begin
@@ -106,6 +152,6 @@ class Cell:
         return self.link.probe()
 
     def close(self) -> None:
-        """Give up the connection and the log; idempotent."""
-        self.link.close()
-        self.log.close()
+        """Give up what this cell alone has; idempotent."""
+        if self._owned:
+            self._attachment.close()

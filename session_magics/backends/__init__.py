@@ -71,7 +71,7 @@ class Link(Protocol):
         """The log offset where a cell's output begins and a line for the person, once they have come."""
 
     def run(self, text: str, *, hidden: bool = False) -> int:
-        """Hand a cell to the shell; the ticket under which ``finished`` will have the outcome. SessionBusy."""
+        """Hand a cell to the shell and watch for its output; the ticket for ``begun`` and ``finished``. SessionBusy."""
 
     def finished(self, ticket: int) -> Sequence[bytes] | None:
         """The fields of the outcome, once it has come through ``receive``."""

@@ -23,8 +23,7 @@ from session_magics.errors import (
     StartFailed,
     StopIncomplete,
 )
-from session_magics.holder import launch, wire
-from session_magics.holder.processes import start_tick
+from session_magics.holder import launch, processes, wire
 from session_magics.holder.stop import StopLadder
 from session_magics.states import held, read_run
 
@@ -74,6 +73,7 @@ class NativeBackend:
             stderr=subprocess.PIPE,
             start_new_session=True,
             cwd="/",
+            env=_holder_environment(spec.id),
         )
         try:
             answer, complaint = starter.communicate(message, timeout=START_LIMIT)
@@ -92,13 +92,19 @@ class NativeBackend:
     def force(self, directory: Path, id: str) -> tuple[int, ...]:
         """See Backend."""
         run = read_run(str(directory))
-        alive = run is not None and start_tick(run.holder) == run.holder_tick and held(str(directory))
+        alive = run is not None and processes.start_tick(run.holder) == run.holder_tick and held(str(directory))
         root = run.holder if run is not None and alive else NOBODY
         cookie = f"{COOKIE}={id}".encode()
         ladder = StopLadder(root, 0, cookie, grace=0.0, now=time.monotonic(), hangup_leader=False)
         while (due := ladder.step(time.monotonic())) is not None:
             time.sleep(max(0.0, due - time.monotonic()))
         return tuple(ladder.survivors)
+
+
+def _holder_environment(id: str) -> dict[str, str]:
+    """This process's environment with the mark of a holder, and without that of a session we may be part of."""
+    env = {key: value for key, value in os.environ.items() if key != COOKIE}
+    return env | {processes.HOLDER_MARK.decode().rstrip("="): id}
 
 
 def _connect(directory: Path) -> socket.socket:

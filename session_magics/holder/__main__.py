@@ -12,7 +12,10 @@ import os
 import sys
 import time
 
-sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+# The package without its __init__, whose typing, re and enum would double the memory of each holder.
+_package = type(sys)("session_magics")
+_package.__path__ = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
+sys.modules["session_magics"] = _package
 
 from session_magics.holder.child import SpawnError
 from session_magics.holder.holder import Holder

@@ -19,6 +19,8 @@ else:
     TIOCSIG = 0x2000745F
 
 GONE_STATES = "ZX"
+HOLDER_MARK = b"SESSION_MAGICS_HOLDER="
+"""Begins a variable in the environment of every holder, and of nothing that a holder starts."""
 PR_SET_CHILD_SUBREAPER = 36
 SYS_PIDFD_OPEN = 434
 """The same number on every architecture: it was added after the tables were united."""
@@ -120,7 +122,11 @@ def start_tick(pid: int) -> int:
 
 
 def descendants(root_pid: int, entries: dict[int, ProcessEntry] | None = None) -> list[int]:
-    """Every living process below ``root_pid``, parents before their children, without ``root_pid`` itself."""
+    """Every living process below ``root_pid``, parents before their children, without ``root_pid`` itself.
+
+    Left out are the holders of other sessions with all that is theirs: one that was started from inside this session
+    ends up below its holder, which is a subreaper, but is none of its business.
+    """
     if entries is None:
         entries = table()
     children: dict[int, list[int]] = {}
@@ -132,10 +138,24 @@ def descendants(root_pid: int, entries: dict[int, ProcessEntry] | None = None) -
         for pid in children.get(parent, ()):
             if pid not in seen:
                 seen.add(pid)
-                todo.append(pid)
-                if not entries[pid].gone:
+                if entries[pid].gone:
+                    todo.append(pid)
+                elif not is_holder(pid):
+                    todo.append(pid)
                     below.append(pid)
     return below
+
+
+def is_holder(pid: int) -> bool:
+    """Whether the process is the holder of a session. False for one whose environment may not be read."""
+    if sys.platform != "linux":
+        return b" " + HOLDER_MARK in _ps("-E", "-ww", "-p", str(pid), "-o", "command=")
+    else:
+        try:
+            environment = read_file(f"/proc/{pid}/environ")
+        except OSError:
+            return False
+        return environment.startswith(HOLDER_MARK) or b"\0" + HOLDER_MARK in environment
 
 
 def carrying(cookie: bytes) -> list[int]:
@@ -175,17 +195,17 @@ def boot_id() -> str:
 def become_subreaper() -> bool:
     """Make orphans among our descendants our children instead of init's; False where the system cannot.
 
-    Survives an exec, and is not inherited by children. Costs the memory of ctypes (about 1.3 MB).
+    Survives an exec, and is not inherited by children.
     """
     if sys.platform != "linux":
         return False
-    else:
-        try:
-            import ctypes  # slow and large: loaded only where it is needed
+    try:
+        import _ctypes  # the C half alone: the whole of ctypes would cost each holder a megabyte
 
-            return bool(ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
-        except (ImportError, OSError, AttributeError):
-            return False
+        prctl = _ctypes.dlsym(_ctypes.dlopen(None, 0), "prctl")  # type: ignore[arg-type]
+        return bool(_ctypes.call_cdeclfunction(prctl, (PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)) == 0)
+    except (ImportError, OSError, AttributeError):
+        return False
 
 
 def watch_exit(pid: int, tick: int) -> int:

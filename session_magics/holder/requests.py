@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from session_magics.holder.holder import Holder
     from session_magics.holder.server import Client
 
+NO_INDEX = 1 << 62
+"""Index size that is never reached: who runs a cell waits for its output alone."""
+
 
 class Requests:
     """Carries out frames. A frame that is not understood is answered as such and harms nothing."""
@@ -74,8 +77,9 @@ class Requests:
                 self._holder.ring()
 
             def begun(number: int, begin: int, notice: bytes) -> None:
-                client.send(wire.BEGUN, request, b"%d" % number, b"%d" % begin, notice)
+                client.send_later(wire.BEGUN, request, b"%d" % number, b"%d" % begin, notice)
 
+            client.watch = (shell.visible_end, NO_INDEX)
             shell.run(Request(text, hidden=hidden, done=done, begun=begun))
 
     def _probe(self, client: Client, fields: list[bytes]) -> None:

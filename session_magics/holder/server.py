@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 BACKLOG = 64
 SOCKET_CHECK = 20.0
 """Seconds between looks whether the socket's file is still there; a cleaner of temporary files may remove it."""
+SEND_DELAY = 0.005
+"""Seconds that the news of a command's begin may wait for those of its end."""
 OUT_LIMIT = 4 * 1024 * 1024
 """Bytes a client may leave unread; answers are small, so a slower one is gone or hostile."""
 
@@ -39,13 +41,25 @@ class Client:
         self.watch: tuple[int, int] | None = None
         self._decoder = wire.Decoder()
         self._out = b""
+        self._kept = b""
 
     def send(self, kind: bytes, *fields: bytes) -> None:
         """Send a frame; what does not fit now follows when the client reads. Dropped if it has gone."""
         if self.fd < 0:
             return
-        self._out += wire.frame(kind, *fields)
+        self._out += self._kept + wire.frame(kind, *fields)
+        self._kept = b""
         self._flush()
+
+    def send_later(self, kind: bytes, *fields: bytes) -> None:
+        """Send a frame with the next one, or by itself after SEND_DELAY: a wake-up saved for what ends at once."""
+        self._kept += wire.frame(kind, *fields)
+        self._server.loop.later(SEND_DELAY, self._send_kept)
+
+    def _send_kept(self) -> None:
+        if self._kept and self.fd >= 0:
+            self._out, self._kept = self._out + self._kept, b""
+            self._flush()
 
     def _flush(self) -> None:
         try:

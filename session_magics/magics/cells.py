@@ -3,43 +3,69 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
 from session_magics import text, variables
 from session_magics.display.cell import CellOutput, Writer
-from session_magics.errors import CellCommandError, SessionError, UsageMistake
+from session_magics.errors import CellCommandError, SessionError, SessionNotRunning, UsageMistake
+from session_magics.foreground import Foreground
+from session_magics.interrupts import noticed
 from session_magics.magics import notebook
+from session_magics.magics.options import size as size_of
 from session_magics.magics.parser import CellOptions
 from session_magics.model import CellResult
-from session_magics.registry import Registry
 from session_magics.run import run_cell, run_hidden
-from session_magics.session import Session
+from session_magics.shell import Attachment, Cell
+
+if TYPE_CHECKING:
+    from session_magics.registry import Registry
+    from session_magics.session import Session
 
 OUT_BYTES = 64 * 1024 * 1024
 """Most bytes of output that --out keeps: as many as the log does."""
 
 
 class CellRunner:
-    """Runs shell cells for one IPython. ``defaults``: the traits shell, lifetime, rc, size, limit, timeout."""
+    """Runs shell cells for one IPython, in its main thread. Keeps one attachment a session.
+
+    ``defaults`` has the traits shell_program, lifetime, rc, size, limit and timeout.
+    """
 
     def __init__(self, ip: InteractiveShell, registry: Registry, defaults: Any) -> None:
         self._ip, self._registry, self._defaults = ip, registry, defaults
+        self._attachments: dict[str, Attachment] = {}
+
+    def close(self) -> None:
+        """Detach from every session."""
+        for attachment in self._attachments.values():
+            attachment.close()
+        self._attachments.clear()
 
     def run(self, options: CellOptions, body: str) -> None:
         """Run one cell. Raises CellCommandError, KeyboardInterrupt, SessionError."""
         if "\0" in body:
             raise UsageMistake("a shell cell cannot hold a NUL character: write it as printf '\\0'")
         values = self._values(options)
-        session = self._session(options)
+        try:
+            self._run(self._attached(options), options, body, values)
+        except SessionNotRunning:  # it ended while we were attached, and took nothing from us: a new one does
+            self._detach(options.name)
+            self._run(self._attached(options), options, body, values)
+
+    def _run(self, shell: Attachment, options: CellOptions, body: str, values: dict[str, object]) -> None:
         if values:
-            self._check(run_hidden(session, variables.assignments(values, self._dialect(session))).result, session)
+            result = run_hidden(shell, variables.assignments(values, shell.dialect)).result
+            if result is None or result.returncode:
+                raise SessionError(f"session {shell.name!r} refused the variables: one may be readonly there")
+        limit = self._defaults.limit if options.limit is None else options.limit
         writer = notebook.writer(self._ip)
+        sink = CellOutput(writer, limit=limit)
         if options.bg:
-            self._in_background(session, body, options, writer)
-            return
-        self._foreground(session, body, options, writer)
+            self._in_background(options, body, writer, sink)
+        else:
+            self._in_foreground(shell, options, body, writer, sink)
 
     def _values(self, options: CellOptions) -> dict[str, object]:
         missing = [name for name in options.set if name not in self._ip.user_ns]
@@ -47,88 +73,86 @@ class CellRunner:
             raise UsageMistake(f"--set: Python has no variable {', '.join(missing)}")
         return {name: self._ip.user_ns[name] for name in options.set}
 
+    def _attached(self, options: CellOptions) -> Attachment:
+        """The attachment to the session, which is started if need be."""
+        kept = self._attachments.get(options.name)
+        if kept is not None and options.shell is None and kept.alive():
+            return kept
+        self._detach(options.name)
+        attachment = self._session(options).attach()
+        self._attachments[options.name] = attachment
+        return attachment
+
+    def _detach(self, name: str) -> None:
+        if name in self._attachments:
+            self._attachments.pop(name).close()
+
     def _session(self, options: CellOptions) -> Session:
         traits = self._defaults
-        size = options.size or (tuple(map(int, traits.size.split("x"))) if traits.size else None)
+        fresh = self._registry.find(options.name) is None
         return self._registry.shell(
             options.name,
-            shell=options.shell or (traits.shell if self._fresh(options.name) else None),
+            shell=options.shell or (traits.shell_program if fresh else None),
             cwd=options.cwd,
             env=options.env,
-            size=size,  # type: ignore[arg-type]
+            size=options.size or (size_of(traits.size) if traits.size else None),
             lifetime=options.lifetime or traits.lifetime,
             rc=options.rc and traits.rc,
         )
 
-    def _fresh(self, name: str) -> bool:
-        return self._registry.find(name) is None
-
-    @staticmethod
-    def _dialect(session: Session) -> str:
-        return session.info().shell or "sh"
-
-    @staticmethod
-    def _check(result: CellResult | None, session: Session) -> None:
-        if result is None or result.returncode:
-            raise SessionError(f"session {session.name!r} refused the variables: a name may be readonly there")
-
-    def _foreground(self, session: Session, body: str, options: CellOptions, writer: Writer) -> None:
-        limit = self._defaults.limit if options.limit is None else options.limit
-        sink = CellOutput(writer, limit=limit, rows=24)
-        timeout = options.timeout if options.timeout is not None else self._defaults.timeout
+    def _in_foreground(
+        self, shell: Attachment, options: CellOptions, body: str, writer: Writer, sink: CellOutput
+    ) -> None:
+        timeout = self._defaults.timeout if options.timeout is None else options.timeout
         error: CellCommandError | None = None
         try:
-            result = run_cell(session, body, sink=sink, asker=notebook.asker(self._ip), timeout=timeout)
+            result = run_cell(shell, body, sink=sink, asker=notebook.asker(self._ip), timeout=timeout)
         except CellCommandError as failure:
-            error, result = failure, failure.result  # type: ignore[assignment]
-        self._finish(session, options, result, writer)
+            if failure.result is None:
+                raise
+            error, result = failure, failure.result
+        self._finish(shell, options, result, writer)
         if error is not None and options.raise_error:
             raise error
 
-    def _finish(self, session: Session, options: CellOptions, result: CellResult, writer: Writer) -> None:
+    def _finish(self, shell: Attachment, options: CellOptions, result: CellResult, writer: Writer) -> None:
         namespace = self._ip.user_ns
         namespace["_exit_code"] = result.returncode
         if result.restarted:
             writer.notice(result.restarted)
         if options.out:
-            end = result.end
-            namespace[options.out] = text.plain(session.output(max(result.begin, end - OUT_BYTES), end))
+            namespace[options.out] = text.plain(shell.log.bytes(max(result.begin, result.end - OUT_BYTES), result.end))
         if options.result:
             namespace[options.result] = result
         if options.get:
-            self._fetch(session, options.get)
+            self._fetch(shell, options.get)
 
-    def _fetch(self, session: Session, names: tuple[str, ...]) -> None:
-        query = variables.query(names, self._dialect(session), str(session.directory / "records"), 0)
-        cell = run_hidden(session, query)
-        found = variables.values(cell.records)
+    def _fetch(self, shell: Attachment, names: tuple[str, ...]) -> None:
+        query = variables.query(names, shell.dialect, str(shell.directory / "records"), 0)
+        found = variables.values(run_hidden(shell, query).records)
         missing = [name for name in names if found.get(name) is None]
         if missing:
             raise UsageMistake(f"--get: the shell has no variable {', '.join(missing)}")
         self._ip.user_ns.update(found)
 
-    def _in_background(self, session: Session, body: str, options: CellOptions, writer: Writer) -> None:
+    def _in_background(self, options: CellOptions, body: str, writer: Writer, sink: CellOutput) -> None:
         """Start the command and return; its output goes on appearing under this cell."""
-        limit = self._defaults.limit if options.limit is None else options.limit
-        cell = session.cell(body)
-        follower = Follower(cell, CellOutput(writer, limit=limit), writer, self._ip.user_ns, options.result)
-        threading.Thread(target=follower.run, name=f"sh_session {session.name}", daemon=True).start()
+        cell = self._registry.get(options.name).cell(body)
+        follower = Follower(cell, sink, writer, self._ip.user_ns, options.result)
+        threading.Thread(target=follower.run, name=f"sh_session {options.name}", daemon=True).start()
 
 
 class Follower:
     """Shows a background command's output in the cell that started it, from a thread of its own."""
 
     def __init__(
-        self, cell: Any, sink: CellOutput, writer: Writer, namespace: dict[str, Any], result_name: str | None
+        self, cell: Cell, sink: CellOutput, writer: Writer, namespace: dict[str, Any], result_name: str | None
     ) -> None:
         self._cell, self._sink, self._writer = cell, sink, writer
         self._namespace, self._result_name = namespace, result_name
 
     def run(self) -> None:
         """Until the command's end."""
-        from session_magics.foreground import Foreground
-        from session_magics.interrupts import noticed
-
         try:
             with noticed() as interrupts:
                 result = Foreground(self._cell, self._sink, interrupts, asker=None).run()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
@@ -15,8 +15,9 @@ from session_magics.display.cell import LIMIT
 from session_magics.errors import CellCommandError, SessionError
 from session_magics.magics.cells import CellRunner
 from session_magics.magics.parser import HelpRequest, parse_cell, parse_verb
-from session_magics.magics.verbs import Verbs
-from session_magics.registry import Registry
+
+if TYPE_CHECKING:
+    from session_magics.registry import Registry
 
 
 @magics_class
@@ -35,15 +36,31 @@ class SessionMagics(Magics):
     def __init__(self, shell: InteractiveShell, registry: Registry | None = None) -> None:
         super().__init__(shell)
         self._registry = registry
+        self._runner: CellRunner | None = None
 
     @property
     def registry(self) -> Registry:
-        """The registry, opened at first use: loading the extension touches no disk."""
+        """The registry, imported and opened at first use: loading the extension is cheap and touches no disk."""
         if self._registry is None:
+            from session_magics.registry import Registry
+
             self._registry = Registry()
             if self._registry.store.relocated:
                 print(f"session-magics: {self._registry.store.relocated}", file=sys.stderr)
         return self._registry
+
+    @property
+    def runner(self) -> CellRunner:
+        """What runs cells, made at first use."""
+        if self._runner is None:
+            assert self.shell is not None
+            self._runner = CellRunner(self.shell, self.registry, self)
+        return self._runner
+
+    def close(self) -> None:
+        """Detach from all sessions; they live on."""
+        if self._runner is not None:
+            self._runner.close()
 
     @no_var_expand
     @cell_magic
@@ -64,8 +81,7 @@ class SessionMagics(Magics):
         """
 
         def run() -> None:
-            assert self.shell is not None
-            CellRunner(self.shell, self.registry, Defaults(self)).run(parse_cell(line), cell)
+            self.runner.run(parse_cell(line), cell)
 
         _translated(run)
 
@@ -85,17 +101,11 @@ class SessionMagics(Magics):
         """
 
         def run() -> object:
+            from session_magics.magics.verbs import Verbs
+
             return Verbs(self.registry, _show).call(parse_verb(line))
 
         return Shown.of(_translated(run))
-
-
-class Defaults:
-    """The traits under the names that a cell's options have."""
-
-    def __init__(self, magics: SessionMagics) -> None:
-        self.shell, self.lifetime, self.rc = magics.shell_program, magics.lifetime, magics.rc
-        self.size, self.limit, self.timeout = magics.size, magics.limit, magics.timeout
 
 
 class Shown:
@@ -139,6 +149,8 @@ def load(ip: InteractiveShell) -> None:
 
 def unload(ip: InteractiveShell) -> None:
     """Take the magics away."""
-    ip.magics_manager.registry.pop("SessionMagics", None)
+    magics = ip.magics_manager.registry.pop("SessionMagics", None)
+    if isinstance(magics, SessionMagics):
+        magics.close()
     ip.magics_manager.magics["line"].pop("session", None)
     ip.magics_manager.magics["cell"].pop("sh_session", None)

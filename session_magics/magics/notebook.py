@@ -30,7 +30,8 @@ class Page:
         self.clearable = clearable
         self._session, self._thread = stream.session, stream.pub_thread
         self._parent, self._topic = dict(stream.parent_header), stream.topic
-        stream.flush()
+        if not clearable:  # what was printed before in the same cell waits there for a fifth of a second
+            stream.flush()
 
     def append(self, text: str) -> None:
         """See Writer."""

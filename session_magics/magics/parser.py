@@ -8,6 +8,7 @@ a UsageMistake of one line; what asks for help is a HelpRequest.
 from __future__ import annotations
 
 import difflib
+import functools
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -55,6 +56,7 @@ class CellOptions:
     """Bytes of output shown; 0 is a limit too."""
 
 
+@functools.lru_cache(maxsize=128)
 def parse_cell(line: str, *, program: str = "%%sh_session") -> CellOptions:
     """Read the line of a shell cell: an optional NAME and options, in any order."""
     parser = OptionParser(program, "[NAME] [options]", "Run the cell in a shell that lives on between cells.")
