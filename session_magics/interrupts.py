@@ -41,10 +41,19 @@ class Interrupts:
 
 @contextlib.contextmanager
 def noticed() -> Iterator[Interrupts]:
-    """Collect SIGINT for the time of a block; elsewhere than in the main thread none ever comes."""
-    interrupts = Interrupts()
+    """Collect SIGINT for the time of a block; elsewhere than in the main thread none ever comes.
+
+    A block within a block goes on with the Interrupts of the outer one. What nobody has taken at the end of the
+    outermost is raised as a KeyboardInterrupt there, so that none is ever swallowed.
+    """
     handler = signal.getsignal(signal.SIGINT)
-    main = threading.current_thread() is threading.main_thread()
+    outer = getattr(handler, "__self__", None)
+    # None is a handler that was not set by Python, so it could not be put back
+    main = threading.current_thread() is threading.main_thread() and handler is not None
+    if main and isinstance(outer, Interrupts):
+        yield outer
+        return
+    interrupts = Interrupts()
     try:
         if main:
             signal.signal(signal.SIGINT, interrupts.note)
@@ -52,4 +61,7 @@ def noticed() -> Iterator[Interrupts]:
     finally:
         if main:
             signal.signal(signal.SIGINT, handler)
+        late = interrupts.take()
         interrupts.close()
+    if late:
+        raise KeyboardInterrupt

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from session_magics.backends import Backend, Start
 from session_magics.backends.native import NativeBackend
+from session_magics.catalogue import Catalogue
 from session_magics.environment import environment
 from session_magics.errors import SessionError, SessionExists, SessionNotFound, StartFailed, StoreError, UsageMistake
 from session_magics.holder.processes import start_tick
@@ -24,7 +24,6 @@ from session_magics.model import (
     Lost,
     RestartPolicy,
     Running,
-    SessionInfo,
     Spec,
     State,
     Unknown,
@@ -33,18 +32,20 @@ from session_magics.model import (
     describe,
 )
 from session_magics.names import name_key
+from session_magics.programs import check_command, find_shell
 from session_magics.session import GRACE, Session
+from session_magics.states import START_GRACE, STARTING
 from session_magics.store import Store
 
-DIALECTS = {"bash": "bash", "zsh": "zsh", "sh": "sh", "dash": "sh", "ksh": "sh", "mksh": "sh"}
-"""Program name of a shell → the dialect it is spoken to in."""
 CLAIM_TRIES = 3
 """Tries for a name that others start and remove at the same time."""
+STARTING_STEP = 0.02
+"""Seconds between looks at a shell that another process starts; a holder takes about 0.04."""
 STOPS_AT_ONCE = 32
 """Threads of ``stop_all``: each only waits for its holder."""
 
 
-class Registry:
+class Registry(Catalogue):
     """The sessions below one root directory. Safe for any number of processes and threads at once.
 
     Args:
@@ -56,50 +57,12 @@ class Registry:
     """
 
     def __init__(self, root: Path | str | None = None, *, backend: Backend | None = None) -> None:
-        self.store = Store(Path(root) if root is not None else None)
-        self.backend = backend or NativeBackend()
-        self._pid = os.getpid()
-        self._tick = start_tick(self._pid)
-        self.owner = f"{self._pid}-{self._tick}"
+        store = Store(Path(root) if root is not None else None)
+        pid = os.getpid()
+        super().__init__(store, backend or NativeBackend(), f"{pid}-{start_tick(pid)}")
 
     def __repr__(self) -> str:
         return f"<Registry {self.store.root}>"
-
-    # ---------------------------------------------------------------- finding
-
-    def get(self, name: str) -> Session:
-        """The session of that name: this process's own, then the detached ones, then ``NAME@TOKEN``."""
-        key, id = self._find(name)
-        if id is None:
-            raise SessionNotFound(name, self._known())
-        return Session(self.store, self.backend, self._shown(key), id)
-
-    def find(self, name: str) -> Session | None:
-        """Like ``get``, but None where there is no such session."""
-        key, id = self._find(name)
-        return None if id is None else Session(self.store, self.backend, self._shown(key), id)
-
-    def _find(self, name: str) -> tuple[str, str | None]:
-        plain, at, owner = name.partition("@")
-        check_name(plain)
-        if at:
-            key = name_key(plain, owner)
-            return key, self.store.resolve(key)
-        for key in (name_key(plain, self.owner), plain):
-            if id := self.store.resolve(key):
-                return key, id
-        return plain, None
-
-    def _shown(self, key: str) -> str:
-        return key.removesuffix(f"@{self.owner}")
-
-    def _known(self) -> list[str]:
-        return [self._shown(key) for key in self.store.names()]
-
-    def infos(self, labels: Mapping[str, str] | None = None) -> list[SessionInfo]:
-        """All sessions, oldest first, or those that carry all the labels."""
-        infos = [info for info in self.store.infos(self.owner).values() if _carries(info, labels or {})]
-        return sorted(infos, key=lambda info: info.id)
 
     # ---------------------------------------------------------------- starting
 
@@ -139,24 +102,37 @@ class Registry:
 
         The options say how to *start*; of a shell that runs already, a different ``shell`` is refused (UsageMistake).
         """
-        _, id = self._find(name)
-        if id is not None:
-            session = self.get(name)
-            info = session.info()
-            if isinstance(info.state, Running | BackingOff):
-                if info.shell is None:
-                    raise UsageMistake(
-                        f"session {name!r} runs {info.argv[0]}, no shell: take another name for the cell"
-                    )
-                if shell is not None and os.path.basename(info.argv[0]) != os.path.basename(shell):
-                    raise UsageMistake(f"session {name!r} runs {info.argv[0]} already: stop it, or take another name")
+        deadline = time.monotonic() + START_GRACE
+        while True:
+            session = self._running_shell(name, shell)
+            if session is not None:
                 return session
-        if "@" in name:
-            raise SessionNotFound(name, self._known())
-        program = _find_shell(shell or "bash")
-        dialect = DIALECTS.get(os.path.basename(program), "sh")
-        command = Command((program,), cwd, env or {})
-        return self._start(name, command, None, size or DEFAULT_SIZE, lifetime, "no", shell=dialect, rc=rc)
+            program, dialect = find_shell(shell or "bash")
+            command = Command((program,), cwd, env or {})
+            try:
+                return self._start(name, command, None, size or DEFAULT_SIZE, lifetime, "no", shell=dialect, rc=rc)
+            except SessionExists:  # another process was faster: use its shell once that is up
+                state = self._state(name)
+                if not isinstance(state, Running) and (state != STARTING or time.monotonic() > deadline):
+                    raise
+            time.sleep(STARTING_STEP)
+
+    def _running_shell(self, name: str, shell: str | None) -> Session | None:
+        session = self.find(name)
+        info = session.info() if session is not None else None
+        if info is None or not isinstance(info.state, Running | BackingOff):
+            if "@" in name:
+                raise SessionNotFound(name, self._known())
+            return None
+        if info.shell is None:
+            raise UsageMistake(f"session {name!r} runs {info.argv[0]}, no shell: take another name for the cell")
+        if shell is not None and os.path.basename(info.argv[0]) != os.path.basename(shell):
+            raise UsageMistake(f"session {name!r} runs {info.argv[0]} already: stop it, or take another name")
+        return session
+
+    def _state(self, name: str) -> State | None:
+        session = self.find(name)
+        return None if session is None else session.state()
 
     def _start(
         self,
@@ -171,8 +147,9 @@ class Registry:
         rc: bool,
     ) -> Session:
         check_name(name)
-        _check_command(command)
+        check_command(command)
         owner = self.owner if lifetime == "kernel" else None
+        self._clear_shadow(name, owner)
         spec = Spec(
             id=self.store.new_id(),
             name=name,
@@ -205,6 +182,18 @@ class Registry:
         )
         self._launch(start)
         return Session(self.store, self.backend, name, spec.id)
+
+    def _clear_shadow(self, name: str, owner: str | None) -> None:
+        """See to it that within this process the name will mean one session alone, of whatever lifetime."""
+        key = name_key(name, self.owner) if owner is None else name
+        id = self.store.resolve(key)
+        if id is None:
+            return
+        state = self.store.state(id)
+        if not _over(state):
+            raise SessionExists(name, describe(state))
+        if owner is None:
+            self.store.remove(id, key)
 
     def _launch(self, start: Start) -> None:
         try:
@@ -302,16 +291,15 @@ class Registry:
         try:
             key, id = self._find(name)
         except StoreError:
-            key, id = self._damaged(name), ""
+            damaged = {f"{name}@{self.owner}", name}.intersection(self.store.damaged_names())
+            if not damaged:
+                raise
+            key, id = max(damaged, key=len), ""
         if id is None:
             raise SessionNotFound(name, self._known())
         if id and not force and not _over(state := self.store.state(id)):
             raise SessionExists(name, describe(state))
         return key, id
-
-    def _damaged(self, name: str) -> str:
-        damaged = self.store.damaged_names()
-        return next(key for key in (f"{name}@{self.owner}", name) if key in damaged)
 
     def _remove(self, key: str, id: str, *, force: bool, keep_log: bool) -> None:
         if id and force and not _over(self.store.state(id)):
@@ -351,24 +339,3 @@ def _owner(token: str | None) -> tuple[int, int] | None:
     """Pid and start tick of the kernel that a token stands for."""
     pid, _, tick = (token or "").partition("-")
     return (int(pid), int(tick)) if pid.isdigit() and tick.isdigit() else None
-
-
-def _carries(info: SessionInfo, labels: Mapping[str, str]) -> bool:
-    return all(info.labels.get(key) == value for key, value in labels.items())
-
-
-def _find_shell(name: str) -> str:
-    program = shutil.which(name)
-    if program is None:
-        raise UsageMistake(f"no shell {name!r} on this machine: install it, or take bash, zsh or sh")
-    return program
-
-
-def _check_command(command: Command) -> None:
-    texts = [*command.argv, command.cwd or "", *command.env, *[one for one in command.env.values() if one is not None]]
-    if not command.argv or not command.argv[0]:
-        raise UsageMistake("no program to start: give one, such as python3 -m http.server")
-    if any("\0" in one for one in texts):
-        raise UsageMistake("a command, its directory and its environment cannot hold a NUL character")
-    if any("=" in one or not one for one in command.env):
-        raise UsageMistake("a variable's name has no '=' and is not empty")

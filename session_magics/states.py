@@ -40,6 +40,8 @@ RECORD_LIMIT = 4 * 1024 * 1024
 """Most bytes of a JSON record: an argv may have 2 MB on Linux, and escapes double it."""
 START_GRACE = 5.0
 """Seconds that a holder has to come up, as long as a starter waits; before, no lock means "not yet"."""
+STARTING = Unknown("the holder is starting")
+"""The state between the creation of a session and the start of its program."""
 SETTLE_TRIES = 5
 """Looks at a session that changes while it is looked at; two were enough in every test."""
 
@@ -64,6 +66,8 @@ class RunRecord:
     protocol: int
     until: float | None
     """Unix time of the next start while the program is backing off."""
+    size: tuple[int, int] | None = None
+    """(rows, columns) of the terminal, where the holder says so; it may differ from what was asked for at the start."""
 
 
 @dataclass(frozen=True)
@@ -136,6 +140,7 @@ def read_run(directory: str) -> RunRecord | None:
             since=_number(data["since"]),
             protocol=_whole(data["protocol"]),
             until=_optional(_number, data.get("until")),
+            size=_optional(_size, data.get("size")),
         )
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise StoreError(path, f"is damaged ({error})") from error
@@ -216,7 +221,7 @@ def _state_of_held(run: RunRecord | None, ended: ExitRecord | None) -> State:
         return ended.state(held=True)
     if run is not None:
         return Running(run.pid, run.since)
-    return Unknown("the holder is starting")
+    return STARTING
 
 
 def _never_ran(directory: str) -> State:
@@ -229,7 +234,7 @@ def _never_ran(directory: str) -> State:
         except FileNotFoundError:
             return Lost("its directory is gone")
     if 0 <= time.time() - born < START_GRACE:
-        return Unknown("the holder is starting")
+        return STARTING
     return FailedToStart("holder never came up")
 
 
@@ -264,7 +269,7 @@ def session_info(directory: str, name: str, identity: Identity) -> SessionInfo:
         lifetime=spec.lifetime,
         restart=spec.restart,
         shell=spec.shell,
-        size=spec.size,
+        size=run.size if run is not None and run.size else spec.size,
         generation=run.generation if run else 0,
         pid=state.pid if isinstance(state, Running) else None,
         created=spec.created,

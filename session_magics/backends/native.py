@@ -22,6 +22,8 @@ from session_magics.errors import (
     SessionUnresponsive,
     StartFailed,
     StopIncomplete,
+    StoreError,
+    UsageMistake,
 )
 from session_magics.holder import launch, processes, wire
 from session_magics.holder.stop import StopLadder
@@ -91,7 +93,9 @@ class NativeBackend:
 
     def force(self, directory: Path, id: str) -> tuple[int, ...]:
         """See Backend."""
-        run = read_run(str(directory))
+        run = None
+        with contextlib.suppress(StoreError):  # damaged: what carries the cookie is found all the same
+            run = read_run(str(directory))
         alive = run is not None and processes.start_tick(run.holder) == run.holder_tick and held(str(directory))
         root = run.holder if run is not None and alive else NOBODY
         cookie = f"{COOKIE}={id}".encode()
@@ -213,6 +217,10 @@ class NativeLink:
                 return SessionNotRunning(self._name, "it has ended")
             case "survivors":
                 return StopIncomplete(self._name, map(int, text.split()))
+            case "not-masked":
+                return SessionError(f"session {self._name!r} shows what is typed now: the secret was not sent")
+            case "bad-text" | "no-shell":
+                return UsageMistake(f"session {self._name!r}: {text or 'its program is no shell of ours'}")
             case _:
                 return SessionError(f"session {self._name!r}: {text or code}")
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import math
 import time
 from typing import Protocol
 
+from session_magics.model import CellResult
 from session_magics.shell import Cell
 from session_magics.text import Append, LineModel, Rewrite
 
@@ -14,14 +16,15 @@ LIMIT = 2_000_000
 BATCH = 0.04
 """Seconds between two messages: fast enough for the eye, and 25 a second for a front end."""
 FREE_MESSAGES = 400
-"""Messages at that pace; after them the pace halves every SLOWER messages, so that a cell that prints for hours stays
+"""Messages at that pace; after them the gap doubles every SLOWER messages, so that a cell that prints for a day stays
 below the thousand messages that slow clients can be behind (they lose what comes beyond two thousand)."""
 SLOWER = 40
-LONGEST_GAP = 60.0
+LAST_LIVE = 980
+"""Messages after which all waits for the end; whoever prints without a pause gets there after a day."""
 REWRITE_BYTES_PER_SECOND = 2_000_000
 """Pace of rewriting all that is shown, which a progress bar asks for with every frame."""
-LINE_START_WITHIN = 4096
-"""Bytes into the last half in which a line's beginning is looked for, so as to begin with a whole line."""
+WHOLE_LINE_WITHIN = 4096
+"""Bytes at both sides of what is left out in which the end of a line is looked for; a fourth of the half at most."""
 
 
 class Writer(Protocol):
@@ -36,7 +39,7 @@ class Writer(Protocol):
         """Add text."""
 
     def rewrite(self, text: str) -> None:
-        """Put text in place of all that was shown."""
+        """Put text in place of all the text that was shown; notices stay."""
 
     def notice(self, line: str) -> None:
         """Show a line of ours beside the output."""
@@ -47,12 +50,16 @@ class CellOutput:
 
     def __init__(self, writer: Writer, *, limit: int = LIMIT, rows: int = 24) -> None:
         self._writer, self._half, self._rows = writer, limit // 2, rows
-        self._limit = limit
+        self._limit, self._around = limit, min(WHOLE_LINE_WITHIN, limit // 8)
+        self.result: CellResult | None = None
+        """How the command ended, once all its output is shown."""
         self._model = LineModel(rows)
         self._position: int | None = None
+        self._head: int | None = None
+        self._lost = 0
         self._next = -math.inf
         self._messages = 0
-        self._written = ""
+        self._written: list[str] = []  # where it can be cleared, only the end of it
         self._held = False
 
     def due(self, now: float) -> float:
@@ -61,89 +68,136 @@ class CellOutput:
 
     def advance(self, cell: Cell, upto: int) -> None:
         """See Sink. Beyond the first half nothing is shown before the end."""
-        assert cell.begin is not None
-        self._feed(cell, min(upto, cell.begin + self._half))
+        self._feed(cell, self._live_end(cell, upto))
         if self._writer.live:
             self._emit()
 
     def finish(self, cell: Cell, end: int) -> None:
         """See Sink."""
-        assert cell.begin is not None
-        begin = cell.begin
-        if end - begin <= self._limit:
-            self._feed(cell, end)
-            self._model.finish()
-            self._emit_last()
+        begin = _begin(cell)
+        self.result = cell.result
+        if end == begin:
             return
-        self._feed(cell, begin + self._half)
+        whole = end - begin <= self._limit
+        head = end if whole else self._live_end(cell, end)
+        self._feed(cell, head)
         self._model.finish()
         self._emit_last()
-        start = self._line_start(cell, end - self._half)
-        missing = start - (begin + self._half)
-        tail = LineModel(self._rows)
-        for _, data in cell.log.read(start, end):
-            tail.feed(data)
-        tail.finish()
-        joint = "" if self._written.endswith("\n") or not self._written else "\n"
-        where = f"%session tail {cell.session} has them"
-        self._writer.append(f"{joint}… {missing:,} bytes not shown: {where} …\n{tail.text()}")
+        if not whole:
+            self._add_tail(cell, head, end)
+        if self._lost:
+            self._writer.notice(f"{self._lost:,} bytes of the output are lost: the log had no room for them")
 
     def notice(self, line: str) -> None:
         """See Sink."""
         self._writer.notice(line)
 
+    # ---- what is shown
+
     def _feed(self, cell: Cell, upto: int) -> None:
-        position = cell.begin if self._position is None else self._position
-        assert position is not None
+        position = _begin(cell) if self._position is None else self._position
         for offset, data in cell.log.read(position, upto):
+            self._lost += offset - position
             self._model.feed(data)
             position = offset + len(data)
+        self._lost += max(0, upto - position)
         self._position = max(position, upto)
 
-    def _line_start(self, cell: Cell, start: int) -> int:
-        """The beginning of the first whole line after ``start``, or else of a character."""
-        data = cell.log.bytes(start, start + LINE_START_WITHIN)
-        line = data.find(b"\n") + 1
-        if line:
+    def _live_end(self, cell: Cell, upto: int) -> int:
+        """How much of the first half may be shown: when its border comes near, only whole lines."""
+        if self._head is not None:
+            return self._head
+        border = _begin(cell) + self._half
+        if upto < border - self._around:
+            return upto
+        stop = min(upto, border)
+        data = cell.log.bytes(max(_begin(cell), stop - self._around), stop)
+        line = data.rfind(b"\n") + 1
+        at = max(stop - len(data) + line if line else stop - _incomplete(data), self._position or 0)
+        if upto >= border:
+            self._head = at
+        return at
+
+    def _add_tail(self, cell: Cell, head: int, end: int) -> None:
+        """Write the last half, from a line's beginning if one is near, and say how much is between."""
+        start = self._tail_start(cell, end)
+        tail = LineModel(self._rows)
+        for _, data in cell.log.read(start, end):
+            tail.feed(data)
+        tail.finish()
+        joint = "" if not self._written or self._written[-1].endswith("\n") else "\n"
+        dropped = cell.log.missing(head, start)
+        rest = f"{dropped:,} of them the log has dropped" if dropped else f"%session tail {cell.session} has them"
+        self._writer.append(f"{joint}… {start - head:,} bytes not shown: {rest} …\n{tail.text()}")
+
+    def _tail_start(self, cell: Cell, end: int) -> int:
+        start = end - self._half
+        data = cell.log.bytes(start - 1, start + self._around)
+        line = data.find(b"\n")
+        if 0 <= line < len(data) - 1:
             return start + line
-        return start + next((at for at, byte in enumerate(data[:4]) if byte & 0xC0 != 0x80), 0)
+        return start + next((at for at, byte in enumerate(data[1:5]) if byte & 0xC0 != 0x80), 0)
+
+    # ---- how it is written
 
     def _emit(self) -> None:
+        if self._held or self._messages >= LAST_LIVE:
+            return
         change = self._model.take()
-        if change is None:
-            return
-        if self._held or (isinstance(change, Rewrite) and not self._writer.clearable):
+        if isinstance(change, Rewrite) and not self._writer.clearable:
             self._held = True  # what is shown cannot be taken back: the rest waits for the end
-            return
-        self._write(change)
+        elif change is not None:
+            self._write(change)
 
     def _write(self, change: Append | Rewrite) -> None:
         size = 0
         if isinstance(change, Append):
             self._writer.append(change.text)
-            self._written = self._written[-1:] + change.text if self._writer.clearable else self._written + change.text
             self._messages += 1
         else:
             self._writer.rewrite(change.text)
-            self._written = change.text[-1:]
             self._messages += 2
             size = len(change.text)
+        if self._writer.clearable:
+            self._written = [change.text[-1:]]
+        else:
+            self._written.append(change.text)
         slower = max(0, self._messages - FREE_MESSAGES) // SLOWER
-        gap = max(min(LONGEST_GAP, BATCH * 2**slower), size / REWRITE_BYTES_PER_SECOND)
-        self._next = time.monotonic() + gap
+        gap = max(BATCH * 2**slower, size / REWRITE_BYTES_PER_SECOND)
+        self._next = time.monotonic() + gap if self._messages < LAST_LIVE else math.inf
 
     def _emit_last(self) -> None:
-        change = self._model.take()
         if not self._held:
-            if change is not None:
+            change = self._model.take()
+            if isinstance(change, Append) or (change is not None and self._writer.clearable):
                 self._write(change)
-            return
-        final = self._model.text()
-        if final.startswith(self._written):
-            self._writer.append(final[len(self._written) :])
-            return
-        common = 0  # lines that stand already
-        shown, whole = self._written.split("\n"), final.split("\n")
-        while common < min(len(shown), len(whole)) - 1 and shown[common] == whole[common]:
-            common += 1
-        self._writer.append("\n" + "\n".join(whole[common:]))
+            if change is None or isinstance(change, Append) or self._writer.clearable:
+                return
+        final, shown = self._model.text(), "".join(self._written)
+        if final.startswith(shown):
+            rest = final[len(shown) :]
+        else:
+            rest = "\n" + _after_common_lines(shown, final)
+        if rest:
+            self._write(Append(rest))
+
+
+def _begin(cell: Cell) -> int:
+    assert cell.begin is not None
+    return cell.begin
+
+
+def _incomplete(data: bytes) -> int:
+    """How many bytes at the end are the beginning of a character."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    decoder.decode(data)
+    return len(decoder.getstate()[0])
+
+
+def _after_common_lines(shown: str, final: str) -> str:
+    """``final`` without the lines at its beginning that stand already."""
+    standing, lines = shown.split("\n"), final.split("\n")
+    common = 0
+    while common < min(len(standing), len(lines)) - 1 and standing[common] == lines[common]:
+        common += 1
+    return "\n".join(lines[common:])

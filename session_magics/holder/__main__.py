@@ -5,6 +5,8 @@ neither a child nor a group member of whoever asked: an interrupt, a restart or 
 pass it by.
 """
 
+# ruff: noqa: E402 -- the package has to be put in place before anything of it is imported
+
 from __future__ import annotations
 
 import fcntl
@@ -17,6 +19,7 @@ _package = type(sys)("session_magics")
 _package.__path__ = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
 sys.modules["session_magics"] = _package
 
+from session_magics.holder import statefiles
 from session_magics.holder.child import SpawnError
 from session_magics.holder.holder import Holder
 from session_magics.holder.launch import Launch
@@ -63,29 +66,45 @@ def main() -> None:
     if os.fork():
         os._exit(0)
     umask = os.umask(0o077)
-    holder = None
+    alive, holder, failure = -1, None, ""
     try:
         os.chdir(launch.directory)
-        _lock(os.open("alive", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        alive = os.open("alive", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        _lock(alive)
         holder = Holder(launch, umask)
         holder.start()
-        answer = b"ok"
-    except SpawnError as error:
-        answer = str(error).encode("utf-8", "surrogateescape")
     except BlockingIOError:
-        answer = b"another holder has this session"
-    except OSError as error:
-        answer = f"{error.strerror or error}: {error.filename or ''}".encode("utf-8", "surrogateescape")
-    try:
-        os.write(1, answer)
-    except OSError:
-        pass  # whoever asked is gone; the session is there all the same
-    if holder is None or answer != b"ok":
+        _answer("another holder has this session")
         os._exit(1)
+    except SpawnError as error:
+        failure = str(error)
+    except OSError as error:
+        failure = f"{(error.strerror or str(error)).lower()}: {error.filename or 'session record'}"
+    if holder is None or failure:
+        _give_up(launch, holder, alive, failure)
+        os._exit(1)
+    _answer("ok")
     _detach_streams()
     holder.loop.run()
     holder.close()
     os._exit(0)
+
+
+def _give_up(launch: Launch, holder: Holder | None, alive: int, failure: str) -> None:
+    """Say why nothing runs; by the time it is heard it is recorded, and the session's lock is free."""
+    if holder is not None and holder.terminal is not None:
+        holder.terminal.kill()
+    if alive >= 0:
+        statefiles.write_exit(launch.generation, "failed", failure)
+        os.close(alive)
+    _answer(failure)
+
+
+def _answer(text: str) -> None:
+    try:
+        os.write(1, text.encode("utf-8", "surrogateescape"))
+    except OSError:
+        pass  # whoever asked is gone; the session is there all the same
 
 
 if __name__ == "__main__":

@@ -104,6 +104,13 @@ class Terminal:
             os.close(self.tty_fd)
             self.tty_fd = -1
 
+    def kill(self) -> None:
+        """SIGKILL to the program and its group."""
+        try:
+            os.killpg(self.pid, _signal.SIGKILL)
+        except OSError:
+            pass
+
     def close(self) -> None:
         """Close both ends; the program's group gets SIGHUP if it still runs. Idempotent."""
         self.release()
@@ -155,9 +162,9 @@ def spawn(
         step = "terminal"
         try:
             _prepare(report, size, stdin, raw_lines, umask)
-            step = os.fsdecode(cwd)
+            step = repr(os.fsdecode(cwd))
             os.chdir(cwd)
-            step = os.fsdecode(argv[0])
+            step = repr(os.fsdecode(argv[0]))
             os.execvpe(argv[0], argv, env)
         except OSError as error:
             os.write(report, f"{(error.strerror or 'error').lower()}: {step}".encode("utf-8", "surrogateescape"))

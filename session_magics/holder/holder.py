@@ -6,14 +6,13 @@ import _signal
 import os
 import time
 
-from session_magics.holder import processes, wire
+from session_magics.holder import processes, statefiles
 from session_magics.holder.cells import Shell
 from session_magics.holder.child import SpawnError, Terminal, spawn
 from session_magics.holder.escalation import Escalation
 from session_magics.holder.logfile import LOG_CAP, LogWriter
 from session_magics.holder.loop import READ, WRITE, Loop
 from session_magics.holder.queries import Answerer
-from session_magics.holder.record import format_exit, to_json
 from session_magics.holder.requests import Requests
 from session_magics.holder.server import Server
 from session_magics.holder.stopping import Stopping
@@ -39,8 +38,9 @@ OWNER_GRACE = 1.0
 """Seconds between asking and forcing when the kernel that owns the session is gone."""
 INPUT_QUEUE = 1024 * 1024
 """Bytes of input that wait for a program to read; more is refused as busy."""
-LINGER_CHECK = 1.0
-"""Seconds between looks for processes that the program left behind."""
+LINGER_CHECK = (1.0, 20.0)
+"""Seconds between looks for processes that the program left behind; the second figure for a subreaper, which hears
+of the end of the last one."""
 SHELL_TRIES = 3
 """Starts of a shell in a row that may end before its first command."""
 
@@ -65,17 +65,21 @@ class Holder:
         self._ended: tuple[int | None, int | None] | None = None
         self._drain: tuple[float, float] | None = None  # when the last output came, and when draining began
         self._failures = 0
-        self._since = 0.0
+        self._since = self._began = 0.0  # wall clock to be shown, monotonic to be reckoned with
+        self._subreaper = False
         self._waiting: Timer | None = None  # for the next start of a program in back-off
         self._leaving: Timer | None = None
         self.stopping = Stopping(self)
         self.over = False
+        self.failure = ""
+        """Why the program could not be started again."""
+        self.loop.on_fault = lambda what: self.log.event("fault", what=what)
 
     # ---- start
 
     def start(self) -> None:
         """Start the program; raises SpawnError. From here on the session runs."""
-        processes.become_subreaper()
+        self._subreaper = processes.become_subreaper()
         self.loop.on_signal(_signal.SIGCHLD, self.reap)
         self.loop.on_signal(_signal.SIGTERM, lambda: self.stop(DEFAULT_GRACE))
         for name in ("SIGHUP", "SIGINT", "SIGPIPE"):
@@ -104,30 +108,18 @@ class Holder:
             finally:
                 os.close(theirs)
             self.shell.adopt(self.terminal, ours, cwd=launch.cwd)
-        self._ended, self._drain, self._since, self.over = None, None, time.time(), False
+        self._ended, self._drain, self.over, self.failure = None, None, False, ""
+        self._since, self._began = time.time(), time.monotonic()
         self.loop.watch(self.terminal.pty_fd, self._terminal_event)
         self._write_run()
 
     def _write_run(self, until: float | None = None) -> None:
-        terminal = self.terminal
-        pid = terminal.pid if terminal else 0
-        record = {
-            "schema": 1, "boot": processes.boot_id(), "host": os.uname().nodename, "holder": os.getpid(),
-            "holder_tick": processes.start_tick(os.getpid()), "pid": pid,
-            "tick": processes.start_tick(pid) if pid else 0, "generation": self.generation, "since": self._since,
-            "protocol": wire.VERSION, "until": until, "size": list(self.size),
-        }  # fmt: skip
+        pid = self.terminal.pid if self.terminal else 0
         try:
-            fd = os.open("run.json.new", os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-            try:
-                os.write(fd, to_json(record))
-                os.fsync(fd)
-            finally:
-                os.close(fd)
-            os.rename("run.json.new", "run.json")
+            statefiles.write_run(pid, self.generation, self._since, until, self.size)
         except OSError:
-            if self.generation == self.launch.generation and until is None:
-                raise  # a start that cannot be recorded is a failed start; later a full disk must not end the session
+            if self.generation == self.launch.generation and until is None and not self.over:
+                raise  # a start that cannot be recorded is a failed start; later nothing must end the session
 
     # ---- output and input
 
@@ -248,30 +240,22 @@ class Holder:
     def conclude(self) -> None:
         """Record the end of the program for good."""
         self._write_end()
-        self._write_run()
         self.over = True
         self.leave()
 
     def _write_end(self) -> None:
         code, signal = self._ended or (None, None)
-        self._write_exit("signal" if signal else "code", signal or code or 0)
+        statefiles.write_exit(self.generation, "signal" if signal else "code", signal or code or 0)
 
     def _fail(self, reason: str) -> None:
         """Record that the program could not be started again."""
-        self._write_exit("failed", reason)
+        self.failure, self.over = reason, True
+        statefiles.write_exit(self.generation, "failed", reason)
+        self._write_run()
         if self.shell is not None:
             self.shell.abandon()
-        self.over = True
         self.leave()
         self.ring()
-
-    def _write_exit(self, kind: str, value: int | str) -> None:
-        fd = os.open("exit", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            os.pwrite(fd, format_exit(self.generation, kind, value, time.time()), 0)
-            os.fsync(fd)
-        finally:
-            os.close(fd)
 
     def leave(self) -> None:
         """Go when nothing is left of the program; until then its children's output is still logged."""
@@ -279,7 +263,7 @@ class Holder:
             return
         self.loop.cancel(self._leaving)
         if processes.descendants(os.getpid()):
-            self._leaving = self.loop.later(LINGER_CHECK, self.leave)
+            self._leaving = self.loop.later(LINGER_CHECK[self._subreaper], self.leave)
         else:
             self.loop.stop()
 
@@ -294,12 +278,12 @@ class Holder:
             self.again()
 
     def _back_off(self) -> None:
-        self._failures = 1 if time.time() - self._since > STEADY else self._failures + 1
+        self._failures = 1 if time.monotonic() - self._began > STEADY else self._failures + 1
         first, most = BACK_OFF
         jitter = 0.9 + os.urandom(1)[0] / 1275  # within ten per cent of the plan
         seconds = min(most, first * 2 ** (self._failures - 1)) * jitter
+        self._write_run(until=time.time() + seconds)  # before the end, which would be taken for the last one
         self._write_end()
-        self._write_run(until=time.time() + seconds)
         self._waiting = self.loop.later(seconds, self.again)
 
     def again(self) -> None:
@@ -307,6 +291,7 @@ class Holder:
         self._waiting = None
         self._close_terminal()
         self.generation += 1
+        self.loop.go_on()
         self.log.event("restart", generation=self.generation)
         try:
             self._spawn()
@@ -335,8 +320,8 @@ class Holder:
         """End the whole tree; ``then`` is called with the survivors."""
         if self._waiting is not None:
             self.loop.cancel(self._waiting)
-            self._waiting = None
-            self.conclude()
+            self._waiting, self._failures, self.over = None, 0, True
+            self._write_run()
         self.stopping.begin(grace, then, hurry=hurry)
 
     def _owner_gone(self, fd: int) -> None:
@@ -347,15 +332,8 @@ class Holder:
         self.stop(OWNER_GRACE, lambda _survivors: self._vanish())
 
     def _vanish(self) -> None:
-        if self.launch.name_file:
-            try:
-                os.unlink(self.launch.name_file)
-            except OSError:
-                pass
         self.server.close()
-        for name in os.listdir("."):
-            os.unlink(name)
-        os.rmdir(self.launch.directory)
+        statefiles.erase(self.launch.directory, self.launch.name_file)
         self.loop.stop()
 
     def close(self) -> None:

@@ -38,6 +38,7 @@ class LogWriter:
             os.path.join(directory, "log.idx"), os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600
         )
         self.index_size = os.fstat(self._index).st_size
+        self._torn = False
         self._dropped = 0
         self._retry_at = 0.0
 
@@ -110,10 +111,13 @@ class LogWriter:
     def event(self, kind: str, at: int | None = None, **data: str | int | float | bool | None) -> None:
         """Add a line to the index; lost without a word if the disk is full, as the log's offsets still hold."""
         line = to_json({"at": self.end if at is None else at, "t": time.time(), "kind": kind, **data}) + b"\n"
+        line = b"\n" + line if self._torn else line  # so that a line that was cut off spoils no other
         try:
-            self.index_size += os.write(self._index, line)
+            written = os.write(self._index, line)
         except OSError:
-            pass
+            return
+        self.index_size += written
+        self._torn = written < len(line)
 
     def close(self) -> None:
         """Give up the descriptors."""

@@ -11,6 +11,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+FAULT_PAUSE = 0.05
+"""Seconds of rest after a fault, so that one that repeats itself costs no processor."""
+FAULTS_TOLD = 20
 READ = select.POLLIN
 WRITE = select.POLLOUT
 GONE = select.POLLERR | select.POLLHUP | select.POLLNVAL
@@ -33,6 +36,9 @@ class Loop:
         self._calls: dict[int, Callable[[int], None]] = {}
         self._timers: list[Timer] = []
         self._running = True
+        self._faults = 0
+        self.on_fault: Callable[[str], None] = lambda _what: None
+        """Is told of the first FAULTS_TOLD exceptions that nobody caught."""
         wake_r, wake_w = os.pipe()
         os.set_blocking(wake_r, False)
         os.set_blocking(wake_w, False)
@@ -80,21 +86,42 @@ class Loop:
         """Let ``run`` return after the callbacks of this round."""
         self._running = False
 
+    def go_on(self) -> None:
+        """Take back a ``stop`` of this round."""
+        self._running = True
+
     def run(self) -> None:
-        """Serve until ``stop``."""
+        """Serve until ``stop``. An exception in a callback is reported and ends nothing."""
         while self._running:
             for fd, events in self._poll.poll(self._patience()):
                 call = self._calls.get(fd)  # an earlier callback of this round may have dropped it
                 if call is not None:
-                    call(events)
+                    self._guard(call, events)
             now = time.monotonic()
             for timer in [one for one in self._timers if one.when <= now]:
                 if timer in self._timers:
                     self._timers.remove(timer)
-                    timer.call()
+                    self._guard(timer.call)
+
+    def _guard(self, call: Callable[..., None], *arguments: int) -> None:
+        try:
+            call(*arguments)
+        except Exception as error:
+            self._faults += 1
+            if self._faults <= FAULTS_TOLD:
+                self.on_fault(_describe(error))
+            time.sleep(FAULT_PAUSE)
 
     def _patience(self) -> float | None:
         if not self._timers:
             return None
         seconds = min(one.when for one in self._timers) - time.monotonic()
         return max(0.0, seconds * 1000 + 0.5)
+
+
+def _describe(error: Exception) -> str:
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    where = f"{os.path.basename(place.tb_frame.f_code.co_filename)}:{place.tb_lineno}" if place else "?"
+    return f"{type(error).__name__}: {error} ({where})"

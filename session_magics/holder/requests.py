@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from session_magics.holder.holder import Holder
     from session_magics.holder.server import Client
 
+SIZE_LIMIT = 0xFFFF
+"""Rows and columns that the terminal's size has room for."""
 NO_INDEX = 1 << 62
 """Index size that is never reached: who runs a cell waits for its output alone."""
 
@@ -52,7 +54,7 @@ class Requests:
             client.send(wire.ERROR, request, b"busy", b"its program does not read its input")
 
     def _resize(self, client: Client, fields: list[bytes]) -> None:
-        self._holder.resize(wire.number(fields[1]), wire.number(fields[2]))
+        self._holder.resize(wire.number(fields[1], SIZE_LIMIT), wire.number(fields[2], SIZE_LIMIT))
         client.send(wire.OK, fields[0])
 
     def _interrupt(self, client: Client, fields: list[bytes]) -> None:
@@ -96,7 +98,7 @@ class Requests:
         def then(survivors: list[int]) -> None:
             client.send(wire.OK, request, *[b"%d" % pid for pid in survivors])
 
-        self._holder.stop(float(fields[1]), then, hurry=fields[2:3] == [b"1"])
+        self._holder.stop(wire.seconds(fields[1]), then, hurry=fields[2:3] == [b"1"])
 
     def _restart(self, client: Client, fields: list[bytes]) -> None:
         request, holder = fields[0], self._holder
@@ -106,6 +108,9 @@ class Requests:
                 client.send(wire.ERROR, request, b"survivors", b" ".join(b"%d" % pid for pid in survivors))
                 return
             holder.again()
-            client.send(wire.OK, request, b"%d" % holder.generation)
+            if holder.failure:
+                client.send(wire.ERROR, request, b"start-failed", holder.failure.encode("utf-8", "surrogateescape"))
+            else:
+                client.send(wire.OK, request, b"%d" % holder.generation)
 
-        holder.stop(float(fields[1]), then)
+        holder.stop(wire.seconds(fields[1]), then)

@@ -20,6 +20,9 @@ SOCKET_CHECK = 20.0
 """Seconds between looks whether the socket's file is still there; a cleaner of temporary files may remove it."""
 SEND_DELAY = 0.005
 """Seconds that the news of a command's begin may wait for those of its end."""
+CLIENT_LIMIT = 250
+"""Connections at once; a further one takes the place of the oldest that has never asked for anything. A process may
+have 256 descriptors by default on macOS and 1024 on Linux."""
 OUT_LIMIT = 4 * 1024 * 1024
 """Bytes a client may leave unread; answers are small, so a slower one is gone or hostile."""
 
@@ -39,6 +42,8 @@ class Client:
         self._server, self._connection = server, connection
         self.fd = connection.fileno()
         self.watch: tuple[int, int] | None = None
+        self.asked = False
+        """Whether a whole frame has ever come."""
         self._decoder = wire.Decoder()
         self._out = b""
         self._kept = b""
@@ -92,6 +97,7 @@ class Client:
             return
         try:
             for kind, fields in self._decoder.feed(data):
+                self.asked = True
                 self._server.handle(self, kind, fields)
         except (wire.BadFrame, IndexError) as error:
             self.send(wire.ERROR, b"0", b"bad-frame", str(error).encode())
@@ -101,7 +107,7 @@ class Client:
         """Hang up; idempotent."""
         if self.fd >= 0:
             self._server.loop.forget(self.fd)
-            self._server.clients.discard(self)
+            self._server.clients.pop(self, None)
             self._connection.close()
             self.fd = -1
 
@@ -111,7 +117,7 @@ class Server:
 
     def __init__(self, loop: Loop, handle: Callable[[Client, bytes, list[bytes]], None]) -> None:
         self.loop, self.handle = loop, handle
-        self.clients: set[Client] = set()
+        self.clients: dict[Client, None] = {}  # in the order in which they came
         self._listen()
         loop.later(SOCKET_CHECK, self._check)
 
@@ -122,7 +128,11 @@ class Server:
             os.unlink("sock")
         except FileNotFoundError:
             pass
-        self._socket.bind("sock")  # relative, since an absolute path may be longer than an address can be
+        umask = os.umask(0o177)
+        try:
+            self._socket.bind("sock")  # relative, since an absolute path may be longer than an address can be
+        finally:
+            os.umask(umask)
         self._socket.listen(BACKLOG)
         self._inode = os.stat("sock").st_ino
         self.loop.watch(self._socket.fileno(), self._accept)
@@ -151,10 +161,21 @@ class Server:
         if _peer_uid(connection) != os.geteuid():
             connection.close()
             return
+        if not self._make_room():
+            connection.close()
+            return
         client = Client(self, connection)
-        self.clients.add(client)
+        self.clients[client] = None
         self.loop.watch(fd, client.event)
         client.send(wire.HELLO, str(wire.VERSION).encode(), str(os.getpid()).encode(), *wire.FEATURES)
+
+    def _make_room(self) -> bool:
+        if len(self.clients) < CLIENT_LIMIT:
+            return True
+        silent = next((one for one in self.clients if not one.asked), None)
+        if silent is not None:
+            silent.close()
+        return silent is not None
 
     def ring(self, log_end: int, index_size: int) -> None:
         """Wake every client that waits for less than what there is now."""

@@ -75,10 +75,10 @@ class StopLadder:
         self._force(members)
         return now + STOP_POLL
 
-    def hurry(self, now: float) -> None:
-        """End the grace now: the next step, which is due at once, forces."""
+    def hurry(self, by: float) -> None:
+        """End the grace at that time if it would last longer; the present one means that the next step forces."""
         if self._phase in (ASKING, GRACE):
-            self._deadline = min(self._deadline, now)
+            self._deadline = min(self._deadline, by)
 
     def _members(self) -> dict[int, int]:
         """Pid → tick of what lives, parents before children."""

@@ -33,7 +33,7 @@ class Stopping:
         return self._ladder is not None
 
     def begin(self, grace: float, then: Callable[[list[int]], None] | None, *, hurry: bool) -> None:
-        """Start a stop, or join the one that is under way; ``hurry`` cuts its grace short."""
+        """Start a stop, or join the one that is under way, whose grace can only become shorter: ``hurry`` ends it."""
         if then is not None:
             self._calls.append(then)
         holder, now = self._holder, time.monotonic()
@@ -42,8 +42,7 @@ class Stopping:
             self._ladder = StopLadder(
                 os.getpid(), holder.leader(), cookie, grace=grace, now=now, hangup_leader=holder.shell is not None
             )
-        if hurry:
-            self._ladder.hurry(now)
+        self._ladder.hurry(now if hurry else now + grace)
         self.step()
 
     def step(self) -> None:

@@ -89,9 +89,19 @@ class Decoder:
             yield kind, unpack(payload)
 
 
-def number(field: bytes) -> int:
-    """The whole number in a field; raises BadFrame."""
+def number(field: bytes, most: int = 1 << 63) -> int:
+    """The whole number from 0 to ``most`` in a field; raises BadFrame."""
+    if not field.isdigit() or len(field) > 19 or int(field) > most:
+        raise BadFrame("not a number")
+    return int(field)
+
+
+def seconds(field: bytes) -> float:
+    """The duration in a field; raises BadFrame."""
     try:
-        return int(field)
+        value = float(field)
     except ValueError:
-        raise BadFrame("not a number") from None
+        value = -1.0
+    if not 0 <= value < 1e9:
+        raise BadFrame("no duration")
+    return value

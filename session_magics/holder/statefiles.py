@@ -1,0 +1,66 @@
+"""What a holder writes about its session for others to read: the run record and the exit record."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from session_magics.holder import processes, wire
+from session_magics.holder.record import format_exit, to_json
+
+RUN_BYTES = 1024
+"""Size of ``run.json``, filled up with spaces, so that a full disk still has room for the next one."""
+
+
+def write_run(pid: int, generation: int, since: float, until: float | None, size: tuple[int, int]) -> None:
+    """Record which generation runs as which process, or that it is to start at ``until``; OSError if that fails."""
+    record = {
+        "schema": 1, "boot": processes.boot_id(), "host": os.uname().nodename, "holder": os.getpid(),
+        "holder_tick": processes.start_tick(os.getpid()), "pid": pid,
+        "tick": processes.start_tick(pid) if pid else 0, "generation": generation, "since": since,
+        "protocol": wire.VERSION, "until": until, "size": list(size),
+    }  # fmt: skip
+    data = to_json(record).ljust(RUN_BYTES)
+    try:
+        _write("run.json.new", data, os.O_CREAT | os.O_TRUNC)
+        os.rename("run.json.new", "run.json")
+    except OSError:
+        _unlink("run.json.new")
+        _write("run.json", data, 0)  # over the old one: the only place that a full disk has left
+
+
+def write_exit(generation: int, kind: str, value: int | str) -> None:
+    """Record how a generation ended. Never raises: what cannot be recorded is read as unknown."""
+    try:
+        _write("exit", format_exit(generation, kind, value, time.time()), os.O_CREAT)
+    except OSError:
+        pass
+
+
+def erase(directory: bytes, name_file: bytes) -> None:
+    """Remove all records and the claim of the name, as far as they are there; the directory is the present one."""
+    if name_file:
+        _unlink(name_file)
+    try:
+        for name in os.listdir("."):
+            _unlink(name)
+        os.rmdir(directory)
+    except OSError:
+        pass  # removed by somebody else meanwhile
+
+
+def _write(name: str, data: bytes, flags: int) -> None:
+    fd = os.open(name, os.O_WRONLY | os.O_CLOEXEC | flags, 0o600)
+    try:
+        if os.pwrite(fd, data, 0) < len(data):
+            raise OSError("the disk is full")
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _unlink(name: str | bytes) -> None:
+    try:
+        os.unlink(name)
+    except OSError:
+        pass

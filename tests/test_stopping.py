@@ -1,0 +1,308 @@
+"""Stopping a session through its handle: grace, haste, holders that hang or are gone, sessions within sessions."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from rounds import alive, rounds, sessions, until, until_state
+from session_magics import (
+    Command,
+    Exited,
+    Lost,
+    Registry,
+    Running,
+    Session,
+    SessionError,
+    SessionNotRunning,
+    SessionUnresponsive,
+    WaitTimeout,
+    run_cell,
+)
+from session_magics.holder.processes import start_tick
+
+ANSWERS_WITHIN = 2.0  # seconds for every verb, whatever the holder does
+PACKAGES = str(Path(__file__).parents[1])
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="only Linux has subreapers"),
+    pytest.mark.timeout(rounds(60, 300)),
+]
+
+# Started by the program of a session: each writes its pid to $PIDS once it is as it is meant to be.
+STAY = 'echo $$ >>"$PIDS"; exec sleep 1000'
+OBEDIENT = """
+sh stay &
+nohup sh stay >/dev/null 2>&1 &
+setsid sh stay &
+(setsid nohup sh stay >/dev/null 2>&1 &)
+(setsid env -i PIDS="$PIDS" PATH="$PATH" sh stay >/dev/null 2>&1 &)
+sh -c 'echo $$ >>"$PIDS"; kill -STOP $$; sleep 1000' &
+"""
+STUBBORN = """
+sh deaf &
+(setsid env -i PIDS="$PIDS" PATH="$PATH" nohup sh deaf >/dev/null 2>&1 &)
+"""
+SCRIPTS = {"stay": STAY, "deaf": f"trap '' INT TERM HUP; {STAY}"}
+
+
+@pytest.fixture
+def registry(root: Path) -> Iterator[Registry]:
+    with sessions(root) as opened:
+        yield opened
+
+
+class Tree:
+    """A session whose program has started others, and what is left of them."""
+
+    def __init__(self, registry: Registry, place: Path, script: str, count: int) -> None:
+        for name, text in SCRIPTS.items():
+            (place / name).write_text(text)
+        pids = place / "pids"
+        pids.touch()
+        command = Command(("sh", "-c", script), cwd=str(place), env={"PIDS": str(pids)})
+        self.session = registry.start("tree", command)
+        until(lambda: len(pids.read_text().splitlines()) >= count, what=pids.read_text)
+        leader = self.session.info().pid
+        members = [int(line) for line in pids.read_text().splitlines()]
+        self.started = {pid: start_tick(pid) for pid in [*members, *([leader] if leader else [])]}
+        record = registry.store.run(self.session.id)
+        assert record
+        self.holder, self.holder_tick = record.holder, record.holder_tick
+
+    def left(self) -> list[int]:
+        return [pid for pid, tick in self.started.items() if alive(pid, tick)]
+
+    def kill(self) -> None:
+        for pid in self.left():
+            os.kill(pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def grow(registry: Registry, tmp_path: Path) -> Iterator[Callable[..., Tree]]:
+    """Start a tree; whatever becomes of the test, nothing of it is left."""
+    grown: list[Tree] = []
+
+    def start(script: str, count: int) -> Tree:
+        grown.append(Tree(registry, tmp_path, script, count))
+        return grown[-1]
+
+    yield start
+    for tree in grown:
+        if alive(tree.holder, tree.holder_tick):
+            os.kill(tree.holder, signal.SIGCONT)
+        tree.kill()
+
+
+def timed(call: Callable[[], object]) -> float:
+    began = time.monotonic()
+    call()
+    return time.monotonic() - began
+
+
+def test_a_stop_ends_all_that_obeys_at_once(grow: Callable[..., Tree]) -> None:
+    tree = grow(OBEDIENT + STAY, 7)
+    assert len(tree.left()) == 7
+    assert timed(tree.session.stop) < 2
+    assert tree.left() == []
+    state = tree.session.state()
+    assert isinstance(state, Exited)
+    assert state.signal == signal.SIGTERM
+
+
+def test_a_stop_gives_the_deaf_their_grace_and_then_kills(grow: Callable[..., Tree]) -> None:
+    tree = grow(OBEDIENT + STUBBORN + SCRIPTS["deaf"], 9)
+    assert 0.5 <= timed(lambda: tree.session.stop(0.5)) < 2.5
+    assert tree.left() == []
+    state = tree.session.state()
+    assert isinstance(state, Exited)
+    assert state.signal == signal.SIGKILL
+
+
+def test_a_stop_now_gives_no_grace(grow: Callable[..., Tree]) -> None:
+    tree = grow(STUBBORN + SCRIPTS["deaf"], 3)
+    assert timed(lambda: tree.session.stop(now=True)) < 1
+    assert tree.left() == []
+
+
+@pytest.mark.parametrize("second", [{"now": True}, {"grace": 0.2}])
+def test_a_second_stop_cuts_a_long_grace_short(grow: Callable[..., Tree], second: dict[str, float]) -> None:
+    tree = grow("sh stay &\n" + STUBBORN + SCRIPTS["deaf"], 4)
+    first = threading.Thread(target=lambda: tree.session.stop(600))
+    first.start()
+    until(lambda: len(tree.left()) == 3)  # all were asked, and the one that obeys is gone
+    assert timed(lambda: tree.session.stop(**second)) < 2
+    first.join(2)
+    assert not first.is_alive()
+    assert tree.left() == []
+
+
+def test_a_stop_ends_what_an_ended_program_left_behind(grow: Callable[..., Tree]) -> None:
+    leave = """trap '' HUP; sh stay & setsid sh stay & until [ "$(wc -l <"$PIDS")" = 2 ]; do sleep 0.01; done; exit 6"""
+    tree = grow(leave, 2)
+    until(lambda: getattr(tree.session.state(), "background", False))
+    state = tree.session.stop()
+    assert isinstance(state, Exited)
+    assert state.code == 6
+    assert tree.left() == []
+    until(lambda: not getattr(tree.session.state(), "background", True))
+
+
+def test_a_term_to_the_holder_is_a_stop(grow: Callable[..., Tree]) -> None:
+    tree = grow(OBEDIENT + STAY, 7)
+    os.kill(tree.holder, signal.SIGTERM)
+    until(lambda: not alive(tree.holder, tree.holder_tick))
+    assert tree.left() == []
+    state = tree.session.state()
+    assert isinstance(state, Exited)
+    assert (state.signal, state.background) == (signal.SIGTERM, False)
+
+
+VERBS: dict[str, Callable[[Session], object]] = {
+    "send": lambda session: session.send("x"),
+    "interrupt": lambda session: session.interrupt(),
+    "resize": lambda session: session.resize(10, 20),
+    "stop": lambda session: session.stop(),
+}
+
+
+def test_no_verb_hangs_on_a_holder_that_hangs(grow: Callable[..., Tree], registry: Registry) -> None:
+    tree = grow(OBEDIENT + STAY, 7)
+    session = tree.session
+    os.kill(tree.holder, signal.SIGSTOP)
+    for name, verb in VERBS.items():
+        began = time.monotonic()
+        with pytest.raises(SessionUnresponsive):
+            verb(session)
+        assert time.monotonic() - began < ANSWERS_WITHIN, name
+    with pytest.raises(SessionUnresponsive):
+        registry.restart("tree")
+    reading = (registry.infos, session.info, session.state, session.tail, session.snapshot)
+    assert timed(lambda: [read() for read in reading]) < ANSWERS_WITHIN
+    assert isinstance(session.state(), Running)
+    for wait in (session.wait, lambda timeout: session.wait_for("never", timeout)):
+        assert timed(lambda: pytest.raises(WaitTimeout, wait, 0.5)) < ANSWERS_WITHIN  # noqa: B023
+    os.kill(tree.holder, signal.SIGCONT)
+    session.resize(11, 22)
+    assert len(tree.left()) == 7
+
+
+def test_a_stop_now_ends_everything_without_a_holder_that_hangs(grow: Callable[..., Tree]) -> None:
+    tree = grow(OBEDIENT + STUBBORN + SCRIPTS["deaf"], 9)
+    os.kill(tree.holder, signal.SIGSTOP)
+    assert timed(lambda: tree.session.stop(now=True)) < ANSWERS_WITHIN + 1
+    assert tree.left() == []
+    os.kill(tree.holder, signal.SIGCONT)
+    state = until_state(tree.session, Exited)
+    assert isinstance(state, Exited)
+    assert state.signal == signal.SIGKILL
+
+
+def test_a_holder_that_is_killed_loses_its_session_alone(grow: Callable[..., Tree], registry: Registry) -> None:
+    other = registry.start("other", Command(("sh", "-c", "while :; do echo tick; sleep 0.01; done")))
+    untouched = other.state()
+    tree = grow(STAY, 1)
+    os.kill(tree.holder, signal.SIGKILL)
+    assert until(lambda: tree.session.state() == Lost("holder killed"), what=tree.session.state) < 1
+    until(lambda: tree.left() == [])  # the terminal is gone: HUP
+    with pytest.raises(SessionNotRunning, match="lost"):
+        tree.session.wait(timeout=5)
+    with pytest.raises(SessionNotRunning, match="lost"):
+        tree.session.send("x")
+    size = other.info().log_bytes
+    until(lambda: other.info().log_bytes > size)
+    assert other.state() == untouched
+    assert registry.start("tree", Command(("true",))).wait(timeout=10) == 0
+
+
+def test_what_outlives_its_holder_is_found_by_a_stop(grow: Callable[..., Tree]) -> None:
+    tree = grow("trap '' HUP\nsh stay &\nsetsid sh stay &\n" + STUBBORN.splitlines()[1] + "\n" + SCRIPTS["deaf"], 4)
+    os.kill(tree.holder, signal.SIGKILL)
+    until_state(tree.session, Lost)
+    assert len(tree.left()) == 4
+    assert tree.session.stop() == Lost("holder killed")
+    assert tree.left() == []
+
+
+# ---------------------------------------------------------------- sessions within sessions
+
+NEST = """
+import sys; sys.path.insert(0, {packages!r})
+from session_magics import Command, Registry
+command = Command(("sh", "-c", "setsid sleep 1000 & echo up; exec sleep 1000"))
+session = Registry().start("inner", command, lifetime={lifetime!r})
+session.wait_for("up", 10)
+if {lifetime!r} == "kernel":
+    import time
+    time.sleep(1000)
+"""
+
+
+@pytest.fixture
+def outer(registry: Registry) -> Session:
+    return registry.shell("outer", lifetime="detached", rc=False)
+
+
+def nest(registry: Registry, outer: Session) -> Session:
+    """Start a detached session from inside another one."""
+    code = NEST.format(packages=PACKAGES, lifetime="detached")
+    run_cell(outer, f"{sys.executable} - <<'END'\n{code}\nEND")
+    return registry.get("inner")
+
+
+def test_a_session_started_inside_another_is_not_a_part_of_it(registry: Registry, outer: Session) -> None:
+    inner = nest(registry, outer)
+    state = inner.state()
+    assert isinstance(state, Running)
+    outer_record, inner_record = registry.store.run(outer.id), registry.store.run(inner.id)
+    assert outer_record
+    assert inner_record
+    assert Path(f"/proc/{inner_record.holder}/stat").read_text().rsplit(")")[1].split()[1] == str(outer_record.holder)
+    outer.stop()
+    until(lambda: not alive(outer_record.holder, outer_record.holder_tick), 3)
+    assert inner.state() == state
+    assert alive(state.pid, start_tick(state.pid))
+    assert isinstance(inner.stop(), Exited)
+
+
+@pytest.mark.parametrize("how", ["exits", "is stopped without its holder", "loses its holder"])
+def test_an_inner_session_outlives_every_end_of_the_outer(registry: Registry, outer: Session, how: str) -> None:
+    inner = nest(registry, outer)
+    state = inner.state()
+    record = registry.store.run(outer.id)
+    assert record
+    if how == "exits":
+        os.kill(record.holder, signal.SIGTERM)
+        until(lambda: not alive(record.holder, record.holder_tick), 3)
+    elif how == "is stopped without its holder":
+        os.kill(record.holder, signal.SIGSTOP)
+        outer.stop(now=True)
+        os.kill(record.holder, signal.SIGCONT)
+    else:
+        os.kill(record.holder, signal.SIGKILL)
+        until_state(outer, Lost)
+        outer.stop()
+    assert inner.state() == state
+    inner.stop()
+    with pytest.raises(SessionError):
+        inner.send("x")
+
+
+def test_a_kernels_session_within_a_session_goes_with_both(registry: Registry, outer: Session) -> None:
+    code = NEST.format(packages=PACKAGES, lifetime="kernel")
+    run_cell(outer, f"{sys.executable} - <<'END' &\n{code}\nEND")
+    until(lambda: len(registry.infos()) == 2)
+    [info] = [one for one in registry.infos() if one.name != "outer"]
+    until(lambda: isinstance(registry.store.state(info.id), Running))
+    record = registry.store.run(info.id)
+    assert record
+    outer.stop()
+    until(lambda: not info.directory.exists())
+    until(lambda: not alive(record.holder, record.holder_tick))
