@@ -33,7 +33,8 @@ def write_atomic(path: str, data: bytes) -> None:
     try:
         os.replace(temp, path)
     except OSError:
-        os.unlink(temp)
+        with contextlib.suppress(FileNotFoundError):  # gone with its directory: the first error says more
+            os.unlink(temp)
         raise
     sync_directory(os.path.dirname(path))
 

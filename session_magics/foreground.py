@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import select
 import time
 from dataclasses import dataclass
@@ -25,12 +26,15 @@ ENDS_OF_FILE = 3
 """Times that a command which may not ask is told end-of-file before it is interrupted."""
 INSIST = 1.5
 """Seconds between two interrupts of a command that does not end; within the two seconds that make them harder."""
-HUNDRED_MS = 0.1
+SAME_PRESS = 0.25
+"""Seconds in which further interrupts are the same gesture: a double click is not to kill what the first one ends."""
 ASK_POLL = 0.05
 """Seconds between looks for an answer while a question is open."""
 EOF = "\x04"
 """What a front end sends for end-of-file."""
 PROMPT_BYTES = 2048
+LINE_BYTES = 4096
+"""Bytes of a line that a terminal takes, its end included; of longer ones it drops the rest (macOS: 1024)."""
 
 
 class Sink(Protocol):
@@ -69,6 +73,18 @@ class _Wait:
     ends_of_file: int = 0
 
 
+@dataclass
+class _Question:
+    """A question that is open. It cannot be withdrawn, so an answer is given only to what asked it."""
+
+    masked: bool
+    canonical: bool
+    end: int
+    """How far the output had come when it was put."""
+    stale: bool = False
+    """Whether the command was seen doing something else meanwhile."""
+
+
 class Foreground:
     """Drives one cell to its end. ``asker`` is None where nobody can answer."""
 
@@ -76,50 +92,39 @@ class Foreground:
         self, cell: Cell, sink: Sink, interrupts: Interrupts, *, asker: Asker | None, timeout: float | None = None
     ) -> None:
         self._cell, self._sink, self._interrupts, self._asker = cell, sink, interrupts, asker
-        self._timeout = timeout
         self.interrupted = False
         """Whether the person interrupted it."""
         self.timed_out = False
         self.wanted_input = False
         """Whether it asked for input that nobody could give."""
-        self._asking: bool | None = None  # masked, while a question is open
+        now = time.monotonic()
+        self._deadline = math.inf if timeout is None else now + timeout
+        self._insist = math.inf  # when to interrupt by ourselves
+        self._question: _Question | None = None
         self._wait = _Wait()
-        self._shown = 0
+        self._shown = self._seen = 0  # log offsets
+        self._quiet_since = self._next_look = now
+        self._pressed = -math.inf
+        self._press_at_begin = False
 
     def run(self) -> CellResult:
         """Return the result when the command has ended and all its output is shown."""
-        cell, begun = self._cell, time.monotonic()
-        deadline = None if self._timeout is None else begun + self._timeout
-        quiet_since = begun
-        insist: float | None = None
+        cell = self._cell
         poll = select.poll()
         poll.register(cell, select.POLLIN)
         poll.register(self._interrupts, select.POLLIN)
         while cell.result is None:
             now = time.monotonic()
             self._tell()
-            if cell.available > self._shown and cell.begin is not None and now >= self._sink.due(now):
-                self._sink.advance(cell, cell.available)
-                self._shown, quiet_since = cell.available, now
-                self._wait.since, self._wait.kind = 0.0, "no"
-                cell.watch(self._shown)
-            if deadline is not None and now >= deadline:
-                self.timed_out, deadline, insist = True, None, now
-            if insist is not None and now >= insist:
-                cell.interrupt()
-                insist = now + INSIST
-            quiet = cell.begin is not None and cell.available <= self._shown and insist is None
-            if quiet and self._waits(now, quiet_since):
-                insist = now
-            poll.poll(self._patience(now, deadline, insist, quiet_since) * 1000)
+            if cell.begin is not None:
+                self._show(now)
+            self._press(now)
+            poll.poll(self._patience(now) * 1000)
             cell.receive(0)
-            for _ in range(self._interrupts.take()):
-                self.interrupted = True
-                if cell.result is None:
-                    cell.interrupt()
+            self._take_interrupts()
         self._tell()
         self._sink.finish(cell, cell.result.end)
-        if self._asking is not None:
+        if self._question is not None:
             self._sink.notice("the question was not answered in time: an answer that comes now is dropped")
         return cell.result
 
@@ -128,31 +133,91 @@ class Foreground:
             self._sink.notice(self._cell.notice)
             self._cell.notice = ""
 
-    def _patience(self, now: float, deadline: float | None, insist: float | None, quiet_since: float) -> float:
+    # ---- output
+
+    def _show(self, now: float) -> None:
+        """Let the sink show what it wants to show now; while it wants nothing, find out whether more comes."""
+        cell = self._cell
+        if cell.available > self._seen:
+            self._seen, self._quiet_since = cell.available, now
+            self._wait.since, self._wait.kind = 0.0, "no"
+        if self._seen > self._shown and now >= self._sink.due(now):
+            self._advance()
+        elif self._seen > self._shown and now >= self._next_look:
+            self._watch()
+            self._next_look = now + PROBE_QUIET
+
+    def _advance(self) -> None:
+        self._sink.advance(self._cell, self._seen)
+        self._shown = self._seen
+        self._watch()
+
+    def _watch(self) -> None:
+        with contextlib.suppress(SessionNotRunning):  # then ``receive`` has the outcome
+            self._cell.watch(self._seen)
+
+    def _patience(self, now: float) -> float:
         """Seconds until something is due even if nothing comes."""
-        times = [now + 3600.0, *[one for one in (deadline, insist) if one is not None]]
+        times = [now + 3600.0, self._deadline, self._insist]
         if self._cell.begin is not None:
-            if self._cell.available > self._shown:
-                times.append(self._sink.due(now))
-            elif insist is None:
-                times.append(max(self._wait.next_probe, quiet_since + PROBE_QUIET))
-        if self._asking is not None:
+            if self._seen > self._shown:
+                times += [self._sink.due(now), max(self._next_look, now)]
+            if self._insist == math.inf:
+                times.append(max(self._wait.next_probe, self._quiet_since + PROBE_QUIET))
+        if self._question is not None:
             times.append(now + ASK_POLL)
         return max(0.0, min(times) - now)
 
-    def _waits(self, now: float, quiet_since: float) -> bool:
+    # ---- interrupts
+
+    def _press(self, now: float) -> None:
+        """Interrupt what is over its time, or takes no answer, harder and harder."""
+        if now >= self._deadline:
+            self.timed_out, self._deadline, self._insist = True, math.inf, now
+        if self._press_at_begin and self._cell.begin is not None:
+            self._press_at_begin = False
+            self._interrupt()
+        if now >= self._insist:
+            self._interrupt()
+            self._insist = now + INSIST
+        if self._cell.begin is not None and self._insist == math.inf and self._waits(now):
+            self._insist = now
+
+    def _take_interrupts(self) -> None:
+        """Hand on what the person has pressed. Before the begin something of ours runs, which a first press spares."""
+        if not self._interrupts.take():
+            return
+        now, first = time.monotonic(), not self.interrupted
+        self.interrupted = True
+        if self._cell.result is not None or now - self._pressed < SAME_PRESS:
+            return
+        self._pressed = now
+        if self._cell.begin is None:
+            self._press_at_begin = True
+        if self._cell.begin is not None or not first:
+            self._interrupt()
+
+    def _interrupt(self) -> None:
+        with contextlib.suppress(SessionNotRunning):  # then ``receive`` has the outcome
+            self._cell.interrupt()
+
+    # ---- input
+
+    def _waits(self, now: float) -> bool:
         """Look whether the command waits for input, and see to it; True if it has to be interrupted."""
         wait = self._wait
-        if self._asking is not None:
-            self._fetch_answer()
-        if now < max(wait.next_probe, quiet_since + PROBE_QUIET):
+        if self._question is not None:
+            self._fetch_answer(self._question)
+        if now < max(wait.next_probe, self._quiet_since + PROBE_QUIET):
             return False
-        wait.next_probe = now + (PROBE_LATER if now - quiet_since > PROBE_CALM else PROBE_QUIET)
+        wait.next_probe = now + (PROBE_LATER if now - self._quiet_since > PROBE_CALM else PROBE_QUIET)
         try:
             state = self._cell.probe()
         except SessionNotRunning:
             return False
         wanted = state.kind == "read" or (state.kind == "poll" and not state.canonical and self._asker is None)
+        if self._question is not None and not wanted:
+            self._question.stale = True
         if not wanted:
             wait.since, wait.kind = 0.0, "no"
             return False
@@ -163,16 +228,23 @@ class Foreground:
             return False
         if self._asker is None:
             return self._end_of_file(now)
-        if self._asking is None:
-            self._asking = not state.echo
-            self._asker.ask(self._prompt(), masked=not state.echo)
+        if self._question is None:
+            self._ask(self._asker, masked=not state.echo, canonical=state.canonical)
         return False
 
+    def _ask(self, asker: Asker, *, masked: bool, canonical: bool) -> None:
+        if self._seen > self._shown:
+            self._advance()
+        self._question = _Question(masked, canonical, self._seen)
+        asker.ask(self._prompt(), masked=masked)
+
     def _prompt(self) -> str:
-        cell = self._cell
-        data = cell.log.bytes(max(cell.begin or 0, self._shown - PROMPT_BYTES), self._shown)
-        lines = text.plain(data).rsplit("\n", 1)
-        return lines[-1]
+        """The last line of the output; where that one is empty, the cursor is below the line that asks."""
+        lines = self._text(max(self._cell.begin or 0, self._seen - PROMPT_BYTES)).split("\n")
+        return lines[-1] or lines[-2] if len(lines) > 1 else lines[-1]
+
+    def _text(self, begin: int) -> str:
+        return text.plain(self._cell.log.bytes(begin, self._seen))
 
     def _end_of_file(self, now: float) -> bool:
         """Nobody may answer: say end-of-file, and if that is ignored let the command be interrupted."""
@@ -185,21 +257,38 @@ class Foreground:
         self._wait.since = now
         return False
 
-    def _fetch_answer(self) -> None:
+    def _fetch_answer(self, question: _Question) -> None:
         assert self._asker is not None
         answer = self._asker.answer()
         if answer is None:
             return
-        masked, self._asking = self._asking, None
+        self._question = None
         self._wait.since, self._wait.kind = 0.0, "no"
+        why = self._refusal(question, answer)
+        if why:
+            self._sink.notice(f"{why}: the answer was dropped")
+
+    def _refusal(self, question: _Question, answer: str) -> str:
+        """Type the answer; or say why that was not done.
+
+        Lines that were printed meanwhile may be a background job's. What ends in the middle of a line is taken for
+        another question.
+        """
         try:
             state = self._cell.probe()
             if state.kind == "no":
-                self._sink.notice("the command no longer waits for input: the answer was dropped")
-                return
-            self._cell.send(_typed(answer, canonical=state.canonical), secret=bool(masked))
+                return "the command no longer waits for input"
+            modes = (not state.echo, state.canonical)
+            in_a_line = self._text(question.end).rpartition("\n")[2]
+            if question.stale or modes != (question.masked, question.canonical) or in_a_line:
+                return "the command went on and asks something else"
+            data = _typed(answer, canonical=state.canonical)
+            if state.canonical and len(data) > LINE_BYTES:
+                return f"a terminal takes a line of {LINE_BYTES} bytes and not of {len(data)}"
+            self._cell.send(data, secret=question.masked)
         except SessionError:
-            self._sink.notice("the command no longer asks in the same way: the answer was dropped")
+            return "the command no longer asks in the same way"
+        return ""
 
 
 def _typed(answer: str, *, canonical: bool) -> bytes:

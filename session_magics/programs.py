@@ -8,7 +8,7 @@ import shutil
 from session_magics.errors import UsageMistake
 from session_magics.model import Command
 
-DIALECTS = {"bash": "bash", "zsh": "zsh", "sh": "sh", "dash": "sh", "ksh": "sh", "mksh": "sh"}
+DIALECTS = {"bash": "bash", "zsh": "zsh", "sh": "sh", "dash": "sh", "ksh": "sh", "mksh": "sh", "fish": "fish"}
 """Program name of a shell → the dialect it is spoken to in."""
 
 
@@ -16,7 +16,7 @@ def find_shell(name: str) -> tuple[str, str]:
     """The path of a shell and its dialect, by name or path; UsageMistake if there is none."""
     program = shutil.which(name)
     if program is None:
-        raise UsageMistake(f"no shell {name!r} on this machine: install it, or take bash, zsh or sh")
+        raise UsageMistake(f"no shell {name!r} on this machine: install it, or take bash, zsh, fish or sh")
     return program, DIALECTS.get(os.path.basename(program), "sh")
 
 

@@ -12,7 +12,14 @@ from session_magics.backends import Backend, Start
 from session_magics.backends.native import NativeBackend
 from session_magics.catalogue import Catalogue
 from session_magics.environment import environment
-from session_magics.errors import SessionError, SessionExists, SessionNotFound, StartFailed, StoreError, UsageMistake
+from session_magics.errors import (
+    SessionExists,
+    SessionNotFound,
+    SessionNotRunning,
+    StartFailed,
+    StoreError,
+    UsageMistake,
+)
 from session_magics.holder.processes import start_tick
 from session_magics.model import (
     DEFAULT_SIZE,
@@ -33,7 +40,7 @@ from session_magics.model import (
 )
 from session_magics.names import name_key
 from session_magics.programs import check_command, find_shell
-from session_magics.session import GRACE, Session
+from session_magics.session import GRACE, Session, stop_each
 from session_magics.states import START_GRACE, STARTING
 from session_magics.store import Store
 
@@ -41,8 +48,6 @@ CLAIM_TRIES = 3
 """Tries for a name that others start and remove at the same time."""
 STARTING_STEP = 0.02
 """Seconds between looks at a shell that another process starts; a holder takes about 0.04."""
-STOPS_AT_ONCE = 32
-"""Threads of ``stop_all``: each only waits for its holder."""
 
 
 class Registry(Catalogue):
@@ -78,7 +83,9 @@ class Registry(Catalogue):
     ) -> Session:
         """Start a program under a name. When this returns it runs.
 
-        A session of that name that has ended is replaced, its log with it.
+        A session of that name that has ended is replaced, its log with it. ``size`` is (rows, columns). Values of
+        ``command.env`` are handed to the program and stored nowhere. ``restart``: whether the holder starts the
+        program again after it has ended, 0.5 s later and up to a minute when it fails again and again.
 
         Raises:
             SessionExists: one of that name still runs.
@@ -94,13 +101,19 @@ class Registry(Catalogue):
         shell: str | None = None,
         cwd: str | None = None,
         env: Mapping[str, str | None] | None = None,
+        labels: Mapping[str, str] | None = None,
         size: tuple[int, int] | None = None,
         lifetime: Lifetime = "kernel",
         rc: bool = True,
     ) -> Session:
-        """The shell session of that name, started if it does not run.
+        """The shell session of that name, started if it does not run; its cells are run by ``run_cell``.
 
-        The options say how to *start*; of a shell that runs already, a different ``shell`` is refused (UsageMistake).
+        The options say how to *start*; of a shell that runs already, a different ``shell`` is refused. ``rc``: whether
+        it reads the user's start-up file. Of several callers at once, one starts the shell and all get it.
+
+        Raises:
+            UsageMistake: something else runs under that name, or there is no such shell.
+            StartFailed: the shell could not be started.
         """
         deadline = time.monotonic() + START_GRACE
         while True:
@@ -110,10 +123,12 @@ class Registry(Catalogue):
             program, dialect = find_shell(shell or "bash")
             command = Command((program,), cwd, env or {})
             try:
-                return self._start(name, command, None, size or DEFAULT_SIZE, lifetime, "no", shell=dialect, rc=rc)
+                return self._start(name, command, labels, size or DEFAULT_SIZE, lifetime, "no", shell=dialect, rc=rc)
             except SessionExists:  # another process was faster: use its shell once that is up
-                state = self._state(name)
-                if not isinstance(state, Running) and (state != STARTING or time.monotonic() > deadline):
+                there = self.find(name)
+                if there is not None and there.state() not in (STARTING,) and not there.info().running:
+                    raise
+                if time.monotonic() > deadline:
                     raise
             time.sleep(STARTING_STEP)
 
@@ -129,10 +144,6 @@ class Registry(Catalogue):
         if shell is not None and os.path.basename(info.argv[0]) != os.path.basename(shell):
             raise UsageMistake(f"session {name!r} runs {info.argv[0]} already: stop it, or take another name")
         return session
-
-    def _state(self, name: str) -> State | None:
-        session = self.find(name)
-        return None if session is None else session.state()
 
     def _start(
         self,
@@ -244,10 +255,13 @@ class Registry(Catalogue):
         session = self.get(name)
         state = session.state()
         if isinstance(state, Running | BackingOff) and env is None:
-            with session.link() as link:
-                link.restart(grace)
-            if isinstance(failed := session.state(), FailedToStart):
-                raise StartFailed(session.name, failed.reason)
+            try:
+                with session.link() as link:
+                    link.restart(grace)
+            except SessionNotRunning:  # the holder went before it could say why
+                if isinstance(failed := session.settled(), FailedToStart):
+                    raise StartFailed(session.name, failed.reason) from None
+                raise
             return session
         spec = self.store.spec(session.id)
         missing = sorted(set(spec.env_names) - set(env or {}))
@@ -297,7 +311,7 @@ class Registry(Catalogue):
             key, id = max(damaged, key=len), ""
         if id is None:
             raise SessionNotFound(name, self._known())
-        if id and not force and not _over(state := self.store.state(id)):
+        if id and not force and not _over(state := Session(self.store, self.backend, name, id).settled()):
             raise SessionExists(name, describe(state))
         return key, id
 
@@ -311,22 +325,14 @@ class Registry(Catalogue):
     ) -> list[str]:
         """Stop every session (with these labels) that has a living process, all at once; the names of those stopped.
 
+        ``grace`` is in seconds, ``now`` forces at once; see ``Session.stop``.
         Shells that belong to other kernels are left alone: they end with their kernel, or are stopped by name.
 
         Raises:
             SessionError: some could not be stopped; the text says which, and all others are.
         """
-        from concurrent.futures import ThreadPoolExecutor
-
         infos = [info for info in self.infos(labels) if not _over(info.state) and "@" not in info.name and info.id]
-        sessions = [Session(self.store, self.backend, info.name, info.id) for info in infos]
-        if not sessions:
-            return []
-        with ThreadPoolExecutor(min(STOPS_AT_ONCE, len(sessions))) as pool:
-            outcomes = [pool.submit(session.stop, grace, now=now) for session in sessions]
-        errors = [error for outcome in outcomes if (error := outcome.exception())]
-        if errors:
-            raise SessionError("; ".join(map(str, errors)))
+        stop_each([Session(self.store, self.backend, info.name, info.id) for info in infos], grace=grace, now=now)
         return [info.name for info in infos]
 
 

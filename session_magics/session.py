@@ -6,12 +6,13 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from session_magics import text
 from session_magics.backends import Backend, Link
 from session_magics.errors import (
+    SessionError,
     SessionNotRunning,
     SessionUnresponsive,
     StopIncomplete,
@@ -19,7 +20,7 @@ from session_magics.errors import (
     WaitTimeout,
 )
 from session_magics.log import EventReader, LogReader
-from session_magics.model import BackingOff, Exited, Running, SessionInfo, State, check_size, describe
+from session_magics.model import BackingOff, Exited, Running, SessionInfo, State, Unknown, check_size, describe
 from session_magics.news import NO_OFFSET, News
 from session_magics.shell import Attachment, Cell
 from session_magics.store import Store
@@ -27,6 +28,11 @@ from session_magics.window import Window
 
 GRACE = 5.0
 """Seconds between asking a session's processes to end and forcing them."""
+STOPS_AT_ONCE = 32
+"""Threads of ``stop_all``: each only waits for its holder."""
+LEAVING = 0.25
+"""Seconds for a holder to go after its last answer; it takes 2 ms, unless something of the program lives on."""
+LEAVING_STEP = 0.001
 INDEX_TAIL = 64 * 1024
 """Bytes of the index looked at for the command that runs; nothing but a few resizes ever comes behind its begin."""
 
@@ -184,6 +190,7 @@ class Session:
 
         Args:
             pattern: a regular expression; ``^`` and ``$`` stand for the ends of lines, and a match may span lines.
+                What has come so far counts, so that prompts match: a number may still lack its last digits.
             timeout: seconds; None: as long as the program runs.
             begin: log offset to look from; default: all that is kept.
 
@@ -234,11 +241,21 @@ class Session:
             survivors = () if self._over() else self._backend.force(self.directory, self.id)
         if survivors:
             raise StopIncomplete(self.name, survivors)
-        return self.state()
+        return self.settled()
+
+    def settled(self) -> State:
+        """The state, once a holder that is only about to go has gone: it answers a moment before that."""
+        deadline = time.monotonic() + LEAVING
+        while True:
+            state = self.state()
+            leaving = isinstance(state, Unknown) or (isinstance(state, Exited) and state.background)
+            if not leaving or time.monotonic() > deadline:
+                return state
+            time.sleep(LEAVING_STEP)
 
     def _over(self) -> bool:
         """Whether nothing of this session can live any more: the end of all is on record."""
-        state = self.state()
+        state = self.settled()
         return isinstance(state, Exited) and not state.background
 
     def cell(self, cell_text: str, *, hidden: bool = False) -> Cell:
@@ -260,3 +277,21 @@ class Session:
                 f"session {self.name!r} runs {info.argv[0]} and no shell of ours: %session send {self.name} TEXT"
             )
         return Attachment(self.connect(), self.directory, self.name, info.shell)
+
+
+def stop_each(sessions: Sequence[Session], *, grace: float = GRACE, now: bool = False) -> None:
+    """Stop these sessions, all at once, with ``grace`` in seconds.
+
+    Raises what the one that failed raised, or SessionError for several.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    if not sessions:
+        return
+    with ThreadPoolExecutor(min(STOPS_AT_ONCE, len(sessions))) as pool:
+        outcomes = [pool.submit(session.stop, grace, now=now) for session in sessions]
+    errors = [error for outcome in outcomes if (error := outcome.exception())]
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        raise SessionError("; ".join(map(str, errors)))

@@ -21,6 +21,7 @@ from session_magics import (
     Command,
     Exited,
     FailedToStart,
+    Lost,
     Registry,
     Running,
     Session,
@@ -141,6 +142,20 @@ def test_a_stop_that_meets_the_end_tells_one_truth(registry: Registry) -> None:
         assert (settled.code, settled.signal, settled.at) == (state.code, state.signal, state.at)
 
 
+def test_a_holder_that_is_killed_while_its_program_ends_tells_no_lie(registry: Registry) -> None:
+    draw = random.Random(4)
+    for _ in range(rounds(40, 500)):
+        session = registry.start("doomed", shell("exit 7"), restart=draw.choice(["no", "on-failure"]))
+        record = registry.store.run(session.id)
+        assert record
+        time.sleep(draw.uniform(0, 0.02))  # the race itself
+        if alive(record.holder, record.holder_tick):
+            os.kill(record.holder, signal.SIGKILL)
+        until(lambda: not alive(record.holder, record.holder_tick))  # noqa: B023
+        state = session.state()
+        assert isinstance(state, Lost) or (isinstance(state, Exited) and state.code == 7), state
+
+
 @pytest.mark.parametrize(
     ("program", "cwd", "reason"),
     [
@@ -177,6 +192,20 @@ def test_a_program_that_is_gone_at_its_restart_is_said_to_be(registry: Registry,
     with pytest.raises(SessionError, match="no such file or directory"):
         registry.restart("name")
     assert until_state(session, FailedToStart) == FailedToStart(f"no such file or directory: '{program}'")
+    with pytest.raises(StartFailed, match="no such file or directory"):
+        registry.restart("name")
+    assert session.state() == FailedToStart(f"no such file or directory: '{program}'")
+
+
+def test_a_program_that_is_gone_when_its_ended_session_is_restarted_is_said_to_be(
+    registry: Registry, root: Path
+) -> None:
+    program = root / "program"
+    program.write_text("#!/bin/sh\nexit 3\n")
+    program.chmod(0o755)
+    session = registry.start("name", Command((str(program),)))
+    assert session.wait(timeout=10) == 3
+    program.unlink()
     with pytest.raises(StartFailed, match="no such file or directory"):
         registry.restart("name")
     assert session.state() == FailedToStart(f"no such file or directory: '{program}'")

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -289,7 +290,25 @@ def test_nobody_is_signalled_where_no_group_is_in_the_foreground() -> None:
         os.close(tty_fd)
 
 
-def test_the_holder_modules_load_nothing_heavy() -> None:
-    code = "from session_magics.holder import processes, stop, waiting; print(*sys.modules)"
-    heavy = {"re", "json", "pathlib", "dataclasses", "typing", "enum", "socket", "signal", "subprocess", "ctypes"}
-    assert not heavy & set(subprocess.check_output(python(code), text=True).split())
+@linux_only
+def test_another_sessions_holder_and_all_below_it_are_no_descendants(
+    start: Callable[..., subprocess.Popen[bytes]],
+) -> None:
+    inner = "sh -c 'sleep 600 & sleep 600'"
+    outer = start("sh", "-c", f"SESSION_MAGICS_HOLDER=x {inner} >/dev/null & sleep 600 >/dev/null & echo up; wait")
+    try:
+        until(lambda: len(_below(outer.pid)) == 4 and len(processes.descendants(outer.pid)) == 1)
+        [own] = processes.descendants(outer.pid)
+        assert not processes.is_holder(own)
+    finally:
+        for pid in _below(outer.pid):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _below(root_pid: int) -> set[int]:
+    """Every living process below, holders too."""
+    found, entries = {root_pid}, processes.table()
+    for _ in range(5):
+        found |= {one.pid for one in entries.values() if one.ppid in found and not one.gone}
+    return found - {root_pid}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -16,13 +18,15 @@ from subprocess import DEVNULL
 
 import pytest
 
+import leaks
 from cell_kernel import LIVE, Kernel
 from rounds import DEADLINE, alive, rounds, sessions, until
-from session_magics import Registry, Running
+from session_magics import FailedToStart, Registry, Running, Unknown
 from session_magics.holder import processes
 
 SERVES_WITHIN = 1.0  # seconds after the blow
 GONE_WITHIN = 3.0
+PACKAGES = str(Path(__file__).parents[1])
 ROUNDS = 4
 FULL_ROUNDS = 20
 
@@ -196,6 +200,39 @@ def test_what_is_detached_goes_on_and_what_is_the_kernels_goes_with_it(
             assert [info.name for info in registry.infos()] == ["server"]
         server.goes_on()
         server.session.stop(now=True)
+
+
+STARTER = """
+import sys; sys.path.insert(0, {packages!r})
+from session_magics import Command, Registry
+registry = Registry()
+print("go", flush=True)
+registry.start("name", Command(("sleep", "1000")), lifetime={lifetime!r})
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("lifetime", ["detached", "kernel"])
+def test_a_start_that_is_cut_off_leaves_the_truth(root: Path, registry: Registry, lifetime: str) -> None:
+    draw = random.Random(2)
+    for _ in range(rounds(10, 250)):
+        code = STARTER.format(packages=PACKAGES, lifetime=lifetime)
+        starter = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert starter.stdout
+        assert starter.stdout.readline() == b"go\n"
+        time.sleep(draw.uniform(0, 0.04))  # the race itself
+        starter.kill()
+        starter.communicate()
+        until(lambda: not any(isinstance(info.state, Unknown) for info in registry.infos()), what=registry.infos)
+        if lifetime == "kernel":
+            until(lambda: all(isinstance(info.state, FailedToStart) for info in registry.infos()), GONE_WITHIN)
+        for info in registry.infos():
+            assert isinstance(info.state, Running | FailedToStart), info
+            session = registry.get(info.name)
+            session.stop(now=True)
+            until(lambda: not getattr(session.state(), "background", False))  # noqa: B023
+            registry.remove(info.name)
+        until(lambda: not leaks.processes_of(root), what=lambda: leaks.processes_of(root))
 
 
 def test_an_interrupt_of_the_kernel_reaches_neither(root: Path, registry: Registry) -> None:

@@ -137,7 +137,7 @@ class Link(Protocol):
     def restart(self, grace: float) -> int:
         """Stop, then start the next generation; its number. StopIncomplete: something survived, nothing was started.
 
-        Links stay connected. A program that cannot be started again is FailedToStart on record, and no error here.
+        Links stay connected. StartFailed: it was stopped and could not be started again, which is on record.
         """
 
     def close(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import itertools
 import json
@@ -103,13 +104,8 @@ class Held:
                     return
                 self.log.event("exit", code=code, signal=number)
                 until = self._again_at(code)
-                self._write_end(code, number)
-                self._write_run(until)
-                self._ring()
-                if until is not None:
-                    self.lock.wait_for(lambda: self._deadline is not None, until - time.time())
-                if until is None or (self._deadline is not None and not self._restarting):
-                    self._write_run()
+                if until is None or not self._backed_off(code, number, until):
+                    self._write_end(code, number)
                     self._close()
                     return
                 self._deadline, self._restarting = None, False
@@ -118,6 +114,17 @@ class Held:
                 self._begin_generation()
                 self._ring()
                 self.lock.notify_all()
+
+    def _backed_off(self, code: int | None, number: int | None, until: float) -> bool:
+        """Wait until it is time to start again; False if a stop came instead."""
+        self._write_run(until)
+        self._write_end(code, number)
+        self._ring()
+        self.lock.wait_for(lambda: self._deadline is not None, until - time.time())
+        if self._deadline is None or self._restarting:
+            return True
+        self._write_run()
+        return False
 
     def _again_at(self, code: int | None) -> float | None:
         """When the program is to be started again; None: never."""
@@ -277,15 +284,13 @@ class Held:
             "holder_tick": start_tick(os.getpid()), "pid": self.pid, "tick": 0, "generation": self.generation,
             "since": self._since, "protocol": 1, "until": until, "size": list(self.size),
         }  # fmt: skip
-        write_atomic(f"{self._path}/run.json", json.dumps(record).encode())
+        with contextlib.suppress(FileNotFoundError):  # the session was removed meanwhile
+            write_atomic(f"{self._path}/run.json", json.dumps(record).encode())
 
     def _write_end(self, code: int | None, number: int | None) -> None:
         kind, value = ("signal", number) if number is not None else ("code", code or 0)
-        fd = os.open(f"{self._path}/exit", os.O_WRONLY | os.O_CLOEXEC)
-        try:
-            os.pwrite(fd, format_exit(self.generation, kind, value, time.time()), 0)
-        finally:
-            os.close(fd)
+        with contextlib.suppress(FileNotFoundError), open(f"{self._path}/exit", "r+b", buffering=0) as file:
+            file.write(format_exit(self.generation, kind, value, time.time()))
 
     def _close(self) -> None:
         self.over = True

@@ -217,6 +217,8 @@ class NativeLink:
                 return SessionNotRunning(self._name, "it has ended")
             case "survivors":
                 return StopIncomplete(self._name, map(int, text.split()))
+            case "start-failed":
+                return StartFailed(self._name, text)
             case "not-masked":
                 return SessionError(f"session {self._name!r} shows what is typed now: the secret was not sent")
             case "bad-text" | "no-shell":

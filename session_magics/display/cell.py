@@ -50,7 +50,7 @@ class CellOutput:
 
     def __init__(self, writer: Writer, *, limit: int = LIMIT, rows: int = 24) -> None:
         self._writer, self._half, self._rows = writer, limit // 2, rows
-        self._limit, self._around = limit, min(WHOLE_LINE_WITHIN, limit // 8)
+        self._limit, self._around = limit, max(4, min(WHOLE_LINE_WITHIN, limit // 8))  # a character has up to 4 bytes
         self.result: CellResult | None = None
         """How the command ended, once all its output is shown."""
         self._model = LineModel(rows)
@@ -132,11 +132,13 @@ class CellOutput:
 
     def _tail_start(self, cell: Cell, end: int) -> int:
         start = end - self._half
-        data = cell.log.bytes(start - 1, start + self._around)
+        data = cell.log.bytes(start - 1, min(end, start + self._around))
         line = data.find(b"\n")
         if 0 <= line < len(data) - 1:
             return start + line
-        return start + next((at for at, byte in enumerate(data[1:5]) if byte & 0xC0 != 0x80), 0)
+        ahead = data[1:5]
+        only_rests = len(ahead) if len(ahead) < 4 else 0  # four in a row are no UTF-8
+        return start + next((at for at, byte in enumerate(ahead) if byte & 0xC0 != 0x80), only_rests)
 
     # ---- how it is written
 
@@ -167,17 +169,13 @@ class CellOutput:
         self._next = time.monotonic() + gap if self._messages < LAST_LIVE else math.inf
 
     def _emit_last(self) -> None:
-        if not self._held:
-            change = self._model.take()
-            if isinstance(change, Append) or (change is not None and self._writer.clearable):
+        change = None if self._held else self._model.take()
+        if not self._held and (isinstance(change, Append) or self._writer.clearable or change is None):
+            if change is not None:
                 self._write(change)
-            if change is None or isinstance(change, Append) or self._writer.clearable:
-                return
+            return
         final, shown = self._model.text(), "".join(self._written)
-        if final.startswith(shown):
-            rest = final[len(shown) :]
-        else:
-            rest = "\n" + _after_common_lines(shown, final)
+        rest = final[len(shown) :] if final.startswith(shown) else "\n" + _after_common_lines(shown, final)
         if rest:
             self._write(Append(rest))
 

@@ -3,96 +3,36 @@
 from __future__ import annotations
 
 import binascii
-import fcntl
 import os
-import struct
-import termios
 import time
 
+from session_magics.holder.command import Active, Finished, Request
 from session_magics.holder.dialects import Cell, dialect, mark
 from session_magics.holder.escalation import Escalation
-from session_magics.holder.loop import GONE, WRITE
+from session_magics.holder.keys import at_editor, press
+from session_magics.holder.marks import BEGIN, END, Cutter
+from session_magics.holder.pipe import Pipe
 from session_magics.holder.processes import entry
 from session_magics.holder.records import Records, listed_trap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from session_magics.holder.child import Terminal
     from session_magics.holder.logfile import LogWriter
-    from session_magics.holder.loop import Loop, Timer
+    from session_magics.holder.loop import Loop
+
+__all__ = ["Finished", "Request", "Shell"]
 
 MARK_PATIENCE = 0.05
 """Seconds to wait for the mark once the record of the end is there; on Linux it has always come before."""
 TAKEN_CHECK = (0.02, 0.5)
 """Seconds until the first look whether the line that reports the end was read without effect, doubled up to the
-second figure. An interrupt can hit a shell while it reads that line, and dash drops what waits in its pipe on an
-error."""
-FIRST_LINE = 200
-"""Bytes of a command's first line that the index keeps."""
+second figure. An interrupt can hit a shell while it reads that line, dash drops what waits in its pipe on an
+error, and fish misses about one in six keys that come while it draws its first prompt."""
 EXEC_CHECK = 0.05
 """Seconds after which a process that closed its commands without ending counts as replaced."""
 START_LIMIT = 10.0
 """Seconds a start-up file may take before it is interrupted."""
-
-
-def _waiting_bytes(pipe: int) -> int:
-    """How much of what was written to a pipe has not been read."""
-    return int(struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, b"\0\0\0\0"))[0])
-
-
-class Request:
-    """A cell that waits to be run, or is. ``hidden`` marks those of ours."""
-
-    def __init__(
-        self,
-        text: bytes,
-        *,
-        hidden: bool,
-        done: Callable[[Finished], None],
-        begun: Callable[[int, int, bytes], None] = lambda _number, _begin, _notice: None,
-    ) -> None:
-        self.text, self.hidden, self.done, self.begun = text, hidden, done, begun
-
-
-class Finished:
-    """How a command ended, in values that fit a frame."""
-
-    def __init__(self, number: int, begin: int, end: int) -> None:
-        self.number, self.begin, self.end = number, begin, end
-        self.status = 0
-        self.state = "done"
-        self.cwd = b""
-        self.duration = 0.0
-        self.restarted = b""
-        self.exact = True
-        self.values: list[bytes] = []
-
-    def fields(self) -> list[bytes]:
-        """The fields of a DONE frame behind the request's id."""
-        plain = (self.number, self.begin, self.end, self.status, self.state, f"{self.duration:.6f}", int(self.exact))
-        return [*[str(one).encode() for one in plain], self.cwd, self.restarted, *self.values]
-
-
-class Active:
-    """The command that runs."""
-
-    def __init__(self, request: Request, cell: Cell, recovery: bytes) -> None:
-        self.request, self.cell, self.recovery = request, cell, recovery
-        self.begin: int | None = None
-        self.end: int | None = None
-        self.started = time.monotonic()
-        self.told = False  # record B has come
-        self.body: bytes | None = None  # of record E
-        self.ended = 0.0
-        self.traps = b""
-        self.exact = True
-        self.interrupted = False
-        self.interrupt_at_begin = False
-        self.values: list[bytes] = []
-        self.timer: Timer | None = None
-        self.check: Timer | None = None
 
 
 class Shell:
@@ -103,7 +43,7 @@ class Shell:
 
     def __init__(self, loop: Loop, log: LogWriter, name: str, program: bytes, *, rc: bool) -> None:
         self.loop, self.log = loop, log
-        self.dialect = dialect(name, program, os.getcwdb())
+        self.dialect = dialect(name, program, os.getcwdb(), rc=rc)
         self.terminal: Terminal | None = None
         self.active: Active | None = None
         self.waiting: list[Request] = []
@@ -112,53 +52,50 @@ class Shell:
         self.replaced = False
         self.notice = b""
         self.ready = False
+        self.escalation = Escalation()
         self._number = 0
+        self._last = 0
         self._rc = rc
-        self._held = b""
+        self._cutter = Cutter()
         self._records = Records()
         self._flags = self._int_trap = b""
         self._debug = False
-        self._last = 0
-        self._commands = -1
-        self._unsent = b""
-        self._fifo = self._make_fifo()
-        self.escalation = Escalation()
-
-    def _make_fifo(self) -> int:
-        try:
-            os.mkfifo("records", 0o600)
-        except FileExistsError:
-            pass
-        fd = os.open("records", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)  # a writer of our own: never end of file
-        self.loop.watch(fd, self._records_readable)
-        return fd
+        self._pipe: Pipe | None = None
+        self._at_prompt = False  # of a shell that has to be asked by a key: that it reads keys
+        self._fifo = _open_fifo("records")
+        loop.watch(self._fifo, self._records_readable)
 
     def adopt(self, terminal: Terminal, commands: int, *, cwd: bytes) -> None:
         """Take a shell that was just started with ``commands`` as the writing end of its standard input."""
-        self.terminal, self._commands = terminal, commands
-        os.set_blocking(commands, False)
-        self.replaced = self.ready = False
-        self._flags = self._int_trap = self._held = self._unsent = b""
-        self._debug = False
+        self.terminal = terminal
+        self.replaced = self.ready = self._debug = self._at_prompt = False
+        self._flags = self._int_trap = b""
         initial = self.dialect.init(terminal.tty_path)
         for name, text in self.dialect.files().items():
             fd = os.open(name, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             os.write(fd, text)
             os.close(fd)
-        self.loop.watch(commands, self._commands_event, 0)
-        self._send(initial)
+        if self.dialect.keys:
+            os.close(commands)
+            commands = _open_fifo("lines")
+        self._pipe = Pipe(self.loop, commands, lambda: self._pipe_gone(terminal))
+        self._pipe.send(initial)
         first = self.dialect.start_up if self._rc else b":"
         restore = self.dialect.restore(self.environment, self.cwd or cwd)
         self.waiting[:0] = [Request(text, hidden=True, done=self._started) for text in (first, restore)]
-        self.loop.later(START_LIMIT, self._start_limit)
+        self.loop.later(START_LIMIT, lambda: self._start_limit(terminal))
         self._next()
 
     def _started(self, finished: Finished) -> None:
         """A command of ours is over: after the second the shell is the user's."""
         self.ready = finished.state == "done" and not any(one.hidden for one in self.waiting)
 
-    def _start_limit(self) -> None:
-        if self.active and self.active.request.hidden and self.active.cell.number == self._number:
+    def _start_limit(self, terminal: Terminal) -> None:
+        if self.terminal is not terminal or self.ready:
+            return
+        if self.active is None:
+            self.escalation.interrupt(terminal)  # a start-up file that the shell reads before it asks for commands
+        elif self.active.request.hidden:
             self.interrupt()
 
     def run(self, request: Request) -> None:
@@ -170,7 +107,7 @@ class Shell:
     def busy(self) -> bytes:
         """The first line of the user's command that runs or waits; empty if there is none."""
         queue = ([self.active.request] if self.active else []) + self.waiting
-        return next((one.text.strip().partition(b"\n")[0][:FIRST_LINE] or b"#" for one in queue if not one.hidden), b"")
+        return next((one.title or b"#" for one in queue if not one.hidden), b"")
 
     @property
     def visible_end(self) -> int:
@@ -179,7 +116,10 @@ class Shell:
         return self.log.end if active is None or active.end is None else active.end
 
     def _next(self) -> None:
-        if self.active or not self.waiting or not self.terminal:
+        terminal, pipe = self.terminal, self._pipe
+        if self.active or not self.waiting or not terminal or not pipe:
+            return
+        if self.dialect.keys and not self._at_prompt:
             return
         request = self.waiting.pop(0)
         self._number += 1
@@ -187,69 +127,41 @@ class Shell:
         cell = Cell(self._number, request.text, begin, end)
         cell.flags, cell.int_trap, cell.debug = self._flags, self._int_trap, self._debug
         cell.last = self._last
-        line, recovery = self.dialect.command(cell)
-        self.active = Active(request, cell, recovery)
-        self.terminal.reset()
-        self._send(line)
+        first, second = self.dialect.command(cell)
+        self.active = Active(request, cell, second)
+        self._cutter.expect(mark(begin), mark(end))
+        if self.dialect.keys:
+            press(terminal, first)
+            self._check_taken(self.active, TAKEN_CHECK[0])
+        else:
+            terminal.reset()
+            pipe.send(first)
 
-    # ---- the pipe of commands
-
-    def _send(self, data: bytes) -> None:
-        self._unsent += data
-        self._commands_event(0)
-
-    def _commands_event(self, events: int) -> None:
-        if self._commands < 0:
-            return
-        try:
-            while self._unsent:
-                self._unsent = self._unsent[os.write(self._commands, self._unsent[:65536]) :]
-        except BlockingIOError:
-            pass
-        except BrokenPipeError:
-            events |= GONE
-        if events & GONE:
-            self.loop.forget(self._commands)
-            terminal = self.terminal
-            self.loop.later(EXEC_CHECK, lambda: self._pipe_closed(terminal))
-            return
-        self.loop.watch(self._commands, self._commands_event, WRITE if self._unsent else 0)
-
-    def _pipe_closed(self, terminal: Terminal | None) -> None:
+    def _pipe_gone(self, terminal: Terminal) -> None:
         """No reader is left: if the process still lives, ``exec`` has put another program into its place."""
-        self.replaced = terminal is not None and terminal is self.terminal and entry(terminal.pid) is not None
+
+        def look() -> None:
+            self.replaced = terminal is self.terminal and entry(terminal.pid) is not None
+
+        self.loop.later(EXEC_CHECK, look)
 
     # ---- what comes from the terminal
 
     def output(self, data: bytes) -> None:
         """Take bytes of the terminal: log them without the marks, and note where the command begins and ends."""
-        data, self._held = self._held + data, b""
-        while data:
+        for text, behind in self._cutter.feed(data):
+            self._log(text)  # outside the marks it is idle output: background jobs, prompts' hooks
             active = self.active
-            if active is None or active.end is not None:
-                self.log.append(data)  # idle output: background jobs, prompts' hooks
-                return
-            wanted = mark(active.cell.end if active.begin is not None else active.cell.begin)
-            at = data.find(wanted)
-            if at < 0:
-                start = data.rfind(b"\033", max(0, len(data) - len(wanted)))
-                keep = start if start >= 0 and wanted.startswith(data[start:]) else len(data)
-                self._held = data[keep:]
-                self._log(data[:keep])
-                return
-            self._log(data[:at])
-            data = data[at + len(wanted) :]
-            if active.begin is None:
+            if behind == BEGIN and active is not None:
                 self._begins(active)
-            else:
+            elif behind == END and active is not None:
                 active.end = self.log.end
                 self._finish_if_whole()
 
     def _begins(self, active: Active) -> None:
         active.begin = self.log.end
         if not active.request.hidden:
-            first = active.request.text.strip().partition(b"\n")[0][:FIRST_LINE].decode("utf-8", "replace")
-            self.log.event("begin", n=active.cell.number, text=first)
+            self.log.event("begin", n=active.cell.number, text=active.request.title.decode("utf-8", "replace"))
             notice, self.notice = self.notice, b""
             active.request.begun(active.cell.number, active.begin, notice)
         if active.interrupt_at_begin:
@@ -272,17 +184,33 @@ class Shell:
                 self.environment = body
             elif kind == b"X":
                 self.cwd = body
+            elif kind == b"R":
+                self._prompts()
             elif active is not None:
                 self._record(active, kind, body)
+
+    def _prompts(self) -> None:
+        """The shell is about to read keys: a command that has begun was given up."""
+        self._at_prompt = True
+        if self.active is None:
+            self._next()
+        elif self.active.begin is not None:
+            self._ask_again(self.active)
 
     def _record(self, active: Active, kind: bytes, body: bytes) -> None:
         if kind == b"B" and not active.told:
             active.told = True
-            self._send(active.recovery)
+            if self.dialect.keys and self.terminal:
+                self.loop.cancel(active.check)
+                self.terminal.reset()  # which drops a key that was pressed twice
+            if self._pipe:
+                self._pipe.send(active.second)
             if self.dialect.drops_input:
                 self._check_taken(active, TAKEN_CHECK[0])
         elif kind == b"T":
             active.traps = body
+        elif kind == b"S":
+            active.exit_status = int(body) if body.isdigit() else 0
         elif kind == b"G":
             active.values.append(body)
         elif kind == b"E" and active.body is None:
@@ -297,8 +225,8 @@ class Shell:
             return
         self.output(self.terminal.read() or b"")
         if self.active is active:
-            self._log(self._held)
-            self._held, active.exact = b"", False
+            self._log(self._cutter.release())
+            active.exact = False
             active.begin = self.log.end if active.begin is None else active.begin
             active.end = self.log.end
             self._finish_if_whole()
@@ -307,21 +235,13 @@ class Shell:
 
     def _finish_if_whole(self) -> None:
         active = self.active
-        if active is None or active.body is None or active.end is None or active.begin is None:
+        finished = active.outcome() if active is not None else None
+        if active is None or finished is None:
             return
-        status, _, rest = active.body.partition(b"\t")
-        flags, _, self.cwd = rest.partition(b"\t")
-        aborted = status.startswith(b"A")
-        code = int(status.lstrip(b"A") or 0)
-        code = code if code < 256 else 128 + (code & 127)  # ksh counts signals from 256
-        if aborted:
-            code = 130 if active.interrupted else code or 2
-        self._flags = flags
+        self.cwd = finished.cwd
+        self._flags = active.flags
         self._int_trap = listed_trap(active.traps, b"INT")
         self._debug = bool(listed_trap(active.traps, b"DEBUG"))
-        finished = Finished(active.cell.number, active.begin, active.end)
-        finished.status, finished.cwd, finished.exact = code, self.cwd, active.exact
-        finished.duration, finished.values = active.ended - active.started, active.values
         self._conclude(active, finished)
 
     def _conclude(self, active: Active, finished: Finished) -> None:
@@ -343,16 +263,14 @@ class Shell:
 
     def died(self, code: int | None, signal: int | None) -> None:
         """The shell's process is gone and all it wrote is logged: end the command, make ready for another shell."""
-        self._log(self._held)
-        self._held = b""
+        self._log(self._cutter.release())
         active, self.terminal = self.active, None
-        if self._commands >= 0:
-            self.loop.forget(self._commands)
-            os.close(self._commands)
-            self._commands = -1
+        self._close_pipe()
+        code = code or (active.exit_status if active else 0)
         how = f"was killed by signal {signal}" if signal else f"ended with status {code}"
         if active is not None and active.request.hidden and active.request.text == self.dialect.start_up:
             self._rc = False
+            self.dialect = self.dialect.without_rc()
             self.notice = f"the start-up file ended the shell ({how}): it runs without it".encode()
         elif not self.notice:
             what = "the program that replaced the shell" if self.replaced else "the shell"
@@ -364,7 +282,7 @@ class Shell:
             return
         begin = self.log.end if active.begin is None else active.begin
         finished = Finished(active.cell.number, begin, self.log.end if active.end is None else active.end)
-        finished.status = -signal if signal else code or 0
+        finished.status = -signal if signal else code
         finished.state = "replaced" if self.replaced else "exited"
         finished.cwd, finished.duration = self.cwd, time.monotonic() - active.started
         self._conclude(active, finished)
@@ -392,23 +310,43 @@ class Shell:
         self._check_taken(active, TAKEN_CHECK[0])
 
     def _check_taken(self, active: Active, seconds: float) -> None:
-        """Send the line that reports the end again whenever the shell has emptied its pipe and not reported."""
+        """Have the end reported again whenever the shell has read all it was given and not reported."""
 
         def look() -> None:
-            if self.active is not active or self._commands < 0:
-                return
-            if not self._unsent and not _waiting_bytes(self._commands):
-                self._send(active.recovery)
-            self._check_taken(active, min(TAKEN_CHECK[1], seconds * 2))
+            if self.active is active and self.terminal is not None:
+                self._ask_again(active)
+                if not self._int_trap:
+                    self.escalation.missed(self.terminal)
+                self._check_taken(active, min(TAKEN_CHECK[1], seconds * 2))
 
         self.loop.cancel(active.check)
         active.check = self.loop.later(seconds, look)
+
+    def _ask_again(self, active: Active) -> None:
+        if self.terminal is None or self._pipe is None:
+            return
+        if self.dialect.keys is None:
+            if self._pipe.taken:
+                self._pipe.send(active.second)
+        elif not active.told or at_editor(self.terminal):
+            press(self.terminal, self.dialect.keys[active.told])
+
+    def _close_pipe(self) -> None:
+        if self._pipe is not None:
+            self._pipe.close()
+            self._pipe = None
 
     def close(self) -> None:
         """Give up descriptors and the FIFO; the shell's terminal belongs to the caller."""
         self.loop.forget(self._fifo)
         os.close(self._fifo)
-        if self._commands >= 0:
-            self.loop.forget(self._commands)
-            os.close(self._commands)
-            self._commands = -1
+        self._close_pipe()
+
+
+def _open_fifo(name: str) -> int:
+    """Make a FIFO in the session's directory if need be. It is open for writing too: never an end of file."""
+    try:
+        os.mkfifo(name, 0o600)
+    except FileExistsError:
+        pass
+    return os.open(name, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import _signal
 import os
+import sys
 import time
 
-from session_magics.holder.processes import entry, foreground_group, signal_foreground
+from session_magics.holder.processes import entry, foreground_group, read_file, signal_foreground, table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 AGAIN_WITHIN = 2.0
 """Seconds in which another interrupt counts as more insistent than the one before."""
+SIGIGNORE = 30
+"""Place of the ignored signals behind the name in /proc/PID/stat; the caught ones follow."""
 INT, TERM, KILL, CONT = _signal.SIGINT, _signal.SIGTERM, _signal.SIGKILL, _signal.SIGCONT
 
 
@@ -23,10 +26,11 @@ class Escalation:
     def __init__(self) -> None:
         self.rung = -1
         self._last = 0.0
+        self._hit = 0  # the group that should have ended by the last INT
 
     def over(self) -> None:
         """The command has ended: the next interrupt begins anew."""
-        self.rung, self._last = -1, 0.0
+        self.rung, self._last, self._hit = -1, 0.0, 0
 
     def interrupt(self, terminal: Terminal) -> None:
         """Send the signal whose turn it is, and let a stopped group go on so that it can take it."""
@@ -36,6 +40,7 @@ class Escalation:
         group = foreground_group(terminal.pty_fd)
         shell_itself = group == terminal.pid
         if self.rung == 0 or (self.rung == 1 and shell_itself):
+            self._hit = group or 0 if group is None or shell_itself or _ends_by_int(group, terminal.pid) else 0
             if terminal.interrupts():
                 signal_foreground(terminal.pty_fd, INT)
             else:
@@ -48,6 +53,24 @@ class Escalation:
         if not shell_itself and shell is not None and shell.state == "T":
             self._send(terminal.pid, CONT)
 
+    def missed(self, terminal: Terminal) -> None:
+        """Send INT again if it was lost; to be called a moment later, while the command still runs.
+
+        It hit a program that was ending anyway, or a shell that was about to start one, and the next program of the
+        command runs on as if nothing had been. Programs that catch INT have their own ideas, and get it once.
+        """
+        group, shell = foreground_group(terminal.pty_fd), terminal.pid
+        if not self._hit or group is None or not terminal.interrupts():
+            return
+        if group == shell:  # command substitutions run in its group
+            others = [pid for pid, one in table().items() if one.pgid == shell and pid != shell]
+            lost = bool(others) and all(_ends_by_int(pid, shell) for pid in others)
+        else:
+            lost = group != self._hit
+        if lost:
+            self._hit = group if _ends_by_int(group, shell) or group == shell else 0
+            signal_foreground(terminal.pty_fd, INT)
+
     @staticmethod
     def _send(group: int, number: int) -> None:
         if group > 1 and group != os.getpgrp():
@@ -55,3 +78,18 @@ class Escalation:
                 os.killpg(group, number)
             except OSError:
                 pass
+
+
+def _ends_by_int(pid: int, shell: int) -> bool:
+    """Whether the process neither catches nor ignores INT, or is gone; False if unknown.
+
+    A child that is the shell's image still has the shell's handlers: it is about to start a program.
+    """
+    try:
+        fields = read_file(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+        if int(fields[SIGIGNORE]) >> (INT - 1) & 1:
+            return False
+        caught = int(fields[SIGIGNORE + 1]) >> (INT - 1) & 1
+        return not caught or read_file(f"/proc/{pid}/cmdline") == read_file(f"/proc/{shell}/cmdline")
+    except (OSError, ValueError, IndexError):
+        return sys.platform == "linux"

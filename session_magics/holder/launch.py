@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from session_magics.holder import wire
 
+END = b"end"
+"""Last field of a message: whoever was killed while sending one has started nothing."""
+
 
 class Launch:
     """One start of a session. Text is bytes as the system has it; the environment is complete."""
@@ -30,9 +33,12 @@ class Launch:
     def parse(cls, message: bytes) -> Launch:
         """Read what ``encode`` wrote."""
         flat = wire.unpack(message)
+        if flat[-1:] != [END]:
+            raise wire.BadFrame("the launch message was cut short")
+        flat.pop()
         return cls(**{key.decode(): value for key, value in zip(flat[::2], flat[1::2], strict=True)})
 
 
 def encode(**fields: bytes) -> bytes:
     """The message for a holder's standard input."""
-    return wire.pack(*[part for key, value in fields.items() for part in (key.encode(), value)])
+    return wire.pack(*[part for key, value in fields.items() for part in (key.encode(), value)], END)

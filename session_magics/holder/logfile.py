@@ -11,6 +11,9 @@ LOG_CAP = 64 * 1024 * 1024
 """Bytes kept of one session; the oldest segments go first."""
 SEGMENTS = 16
 """The cap in segments: what is dropped at once is a sixteenth of it."""
+INDEX_TAIL = 4096
+"""Bytes at the end of the index that hold its last event."""
+EVENT_START = b'{"at": '
 DISK_RETRY = 1.0
 """Seconds between tries to write after the disk refused."""
 
@@ -32,15 +35,21 @@ class LogWriter:
         self._segment_bytes = max(4096, cap // SEGMENTS)
         names = sorted(one for one in os.listdir(directory) if one.startswith("log.") and one[4:].isdigit())
         self._segments = [[int(one[4:]), os.stat(os.path.join(directory, one)).st_size] for one in names]
-        self.end = sum(self._segments[-1]) if self._segments else 0
         self._fd = -1
         self._index = os.open(
-            os.path.join(directory, "log.idx"), os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600
+            os.path.join(directory, "log.idx"), os.O_CREAT | os.O_RDWR | os.O_APPEND | os.O_CLOEXEC, 0o600
         )
         self.index_size = os.fstat(self._index).st_size
+        self.end = max(sum(self._segments[-1]) if self._segments else 0, self._last_offset())
         self._torn = False
         self._dropped = 0
         self._retry_at = 0.0
+
+    def _last_offset(self) -> int:
+        """The offset of the last event: behind the last segment where a full disk cost the end of an earlier one."""
+        tail = os.pread(self._index, INDEX_TAIL, max(0, self.index_size - INDEX_TAIL))
+        digits, _, _ = tail[tail.rfind(EVENT_START) + len(EVENT_START) :].partition(b",")
+        return int(digits) if EVENT_START in tail and digits.isdigit() else 0
 
     def append(self, data: bytes) -> None:
         """Take bytes; never raises for a disk that is full or broken, but counts and marks what is lost."""
@@ -55,6 +64,9 @@ class LogWriter:
             except OSError:
                 self._lose(length - at)
                 return
+            if self._dropped:  # only now: an empty segment can be had on a full disk
+                lost, self._dropped = self._dropped, 0
+                self.event("gap", lost=lost)
             self._segments[-1][1] += written
             self.end += written
             at += written
@@ -73,9 +85,6 @@ class LogWriter:
         if not self._segments or self._segments[-1][0] != self.end:
             self._segments.append([self.end, 0])
         self._trim()
-        if self._dropped:
-            lost, self._dropped = self._dropped, 0
-            self.event("gap", lost=lost)
         return self._segment_bytes
 
     def _trim(self) -> None:
@@ -91,10 +100,8 @@ class LogWriter:
     def _lose(self, count: int) -> None:
         """Count bytes that the disk refused; the next segment will begin behind them."""
         self._close_segment()
-        if not self._dropped:
+        if time.monotonic() >= self._retry_at:
             self._retry_at = time.monotonic() + DISK_RETRY
-        elif time.monotonic() >= self._retry_at:
-            self._retry_at += DISK_RETRY
         if self._segments and self._segments[-1][1] == 0:
             try:
                 os.unlink(os.path.join(self._directory, segment_name(self._segments.pop()[0])))
@@ -120,7 +127,10 @@ class LogWriter:
         self._torn = written < len(line)
 
     def close(self) -> None:
-        """Give up the descriptors."""
+        """Mark what was lost last, and give up the descriptors."""
+        if self._dropped:
+            self.event("gap", lost=self._dropped)
+            self._dropped = 0
         self._close_segment()
         if self._index >= 0:
             os.close(self._index)

@@ -45,7 +45,7 @@ class Loop:
         self._signals: dict[int, Callable[[], None]] = {}
         _signal.set_wakeup_fd(wake_w, warn_on_full_buffer=False)
         self.watch(wake_r, self._signalled)
-        self._wake = wake_r
+        self._wake, self._pipe = wake_r, (wake_r, wake_w)
 
     def watch(self, fd: int, call: Callable[[int], None], events: int = READ) -> None:
         """Call ``call(events)`` whenever the descriptor has one of the events, or is in error. Repeat to change."""
@@ -89,6 +89,13 @@ class Loop:
     def go_on(self) -> None:
         """Take back a ``stop`` of this round."""
         self._running = True
+
+    def close(self) -> None:
+        """Give up the descriptors of the loop itself."""
+        _signal.set_wakeup_fd(-1)
+        for fd in self._pipe:
+            self.forget(fd)
+            os.close(fd)
 
     def run(self) -> None:
         """Serve until ``stop``. An exception in a callback is reported and ends nothing."""

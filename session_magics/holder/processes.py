@@ -193,10 +193,7 @@ def boot_id() -> str:
 
 
 def become_subreaper() -> bool:
-    """Make orphans among our descendants our children instead of init's; False where the system cannot.
-
-    Survives an exec, and is not inherited by children.
-    """
+    """Make orphans among our descendants our children instead of init's; False where the system cannot."""
     if sys.platform != "linux":
         return False
     try:

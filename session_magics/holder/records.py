@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-KINDS = b"BTVEXG"
-VALUES = ord("G")
-"""The kind that a command of ours writes before it knows its number, which is then 0."""
+KINDS = b"BTVEXGRS"
 
 
 class Records:
     """Cuts the FIFO's bytes into (kind, body).
 
-    A record is ``\\001 kind TAB number TAB body \\0``. A shell that was interrupted while it wrote one leaves a torn
-    piece before the next record, so the last beginning inside a piece counts.
+    A record is ``\\001 kind TAB number TAB body \\0``. The number is 0 where the shell does not know it yet. A shell that
+    was interrupted while it wrote one leaves a torn piece before the next record, so the last beginning inside a
+    piece counts.
     """
 
     def __init__(self) -> None:
@@ -22,7 +21,7 @@ class Records:
         *pieces, self._rest = (self._rest + data).split(b"\0")
         found = []
         for piece in pieces:
-            at = max(piece.rfind(b"\001%c\t%d\t" % (kind, 0 if kind == VALUES else current)) for kind in KINDS)
+            at = max(piece.rfind(b"\001%c\t%d\t" % (kind, number)) for kind in KINDS for number in (0, current))
             if at >= 0:
                 _, _, body = piece[at + 3 :].partition(b"\t")
                 found.append((piece[at + 1 : at + 2], body))

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from session_magics.holder.loop import Loop
 
-BACKLOG = 64
+BACKLOG = 512
+"""Connections that wait to be accepted: beyond it Linux refuses one at once, which looks like a dead holder."""
 SOCKET_CHECK = 20.0
 """Seconds between looks whether the socket's file is still there; a cleaner of temporary files may remove it."""
 SEND_DELAY = 0.005
@@ -45,7 +46,7 @@ class Client:
         self.asked = False
         """Whether a whole frame has ever come."""
         self._decoder = wire.Decoder()
-        self._out = b""
+        self._out = bytearray()
         self._kept = b""
 
     def send(self, kind: bytes, *fields: bytes) -> None:
@@ -63,13 +64,14 @@ class Client:
 
     def _send_kept(self) -> None:
         if self._kept and self.fd >= 0:
-            self._out, self._kept = self._out + self._kept, b""
+            self._out += self._kept
+            self._kept = b""
             self._flush()
 
     def _flush(self) -> None:
         try:
             while self._out:
-                self._out = self._out[self._connection.send(self._out) :]
+                del self._out[: self._connection.send(self._out)]
         except BlockingIOError:
             pass
         except OSError:
@@ -152,11 +154,14 @@ class Server:
         self.loop.later(SOCKET_CHECK, self._check)
 
     def _accept(self, _events: int) -> None:
-        try:
-            fd, _ = self._socket._accept()  # type: ignore[attr-defined]
-        except OSError:
-            return
-        connection = _socket.socket(fileno=fd)
+        for _ in range(BACKLOG):
+            try:
+                fd, _ = self._socket._accept()  # type: ignore[attr-defined]
+            except OSError:
+                return
+            self._admit(_socket.socket(fileno=fd))
+
+    def _admit(self, connection: _socket.socket) -> None:
         connection.setblocking(False)
         if _peer_uid(connection) != os.geteuid():
             connection.close()
@@ -166,7 +171,7 @@ class Server:
             return
         client = Client(self, connection)
         self.clients[client] = None
-        self.loop.watch(fd, client.event)
+        self.loop.watch(client.fd, client.event)
         client.send(wire.HELLO, str(wire.VERSION).encode(), str(os.getpid()).encode(), *wire.FEATURES)
 
     def _make_room(self) -> bool:

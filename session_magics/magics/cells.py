@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import threading
-from typing import TYPE_CHECKING, Any
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from IPython.core.interactiveshell import InteractiveShell
 
@@ -15,8 +19,8 @@ from session_magics.interrupts import noticed
 from session_magics.magics import notebook
 from session_magics.magics.options import size as size_of
 from session_magics.magics.parser import CellOptions
-from session_magics.model import CellResult
-from session_magics.run import run_cell, run_hidden
+from session_magics.model import BackingOff, CellResult, Running
+from session_magics.run import CellInterrupted, run_cell, run_hidden
 from session_magics.shell import Attachment, Cell
 
 if TYPE_CHECKING:
@@ -25,6 +29,11 @@ if TYPE_CHECKING:
 
 OUT_BYTES = 64 * 1024 * 1024
 """Most bytes of output that --out keeps: as many as the log does."""
+BEGIN_WAIT = 1.0
+"""Seconds that a cell with --bg waits to see its command begin, so that a refusal is an error of the cell."""
+
+
+Outcome = TypeVar("Outcome")
 
 
 class CellRunner:
@@ -36,6 +45,8 @@ class CellRunner:
     def __init__(self, ip: InteractiveShell, registry: Registry, defaults: Any) -> None:
         self._ip, self._registry, self._defaults = ip, registry, defaults
         self._attachments: dict[str, Attachment] = {}
+        self._rows: dict[str, int] = {}
+        self._given: dict[str, Mapping[str, str]] = {}
 
     def close(self) -> None:
         """Detach from every session."""
@@ -43,29 +54,29 @@ class CellRunner:
             attachment.close()
         self._attachments.clear()
 
-    def run(self, options: CellOptions, body: str) -> None:
-        """Run one cell. Raises CellCommandError, KeyboardInterrupt, SessionError."""
+    def run(self, options: CellOptions, body: str, *, notice: str = "") -> None:
+        """Run one cell; ``notice`` is a line to show with it.
+
+        Interrupts are collected from the first moment to the last, so that none hits us half-way through a talk with
+        a session. Raises CellCommandError, KeyboardInterrupt, SessionError.
+        """
         if "\0" in body:
             raise UsageMistake("a shell cell cannot hold a NUL character: write it as printf '\\0'")
+        if options.bg and options.get:
+            raise UsageMistake(
+                "--get reads variables after the command, and --bg does not wait for its end: leave out one"
+            )
         values = self._values(options)
-        try:
-            self._run(self._attached(options), options, body, values)
-        except SessionNotRunning:  # it ended while we were attached, and took nothing from us: a new one does
-            self._detach(options.name)
-            self._run(self._attached(options), options, body, values)
-
-    def _run(self, shell: Attachment, options: CellOptions, body: str, values: dict[str, object]) -> None:
-        if values:
-            result = run_hidden(shell, variables.assignments(values, shell.dialect)).result
-            if result is None or result.returncode:
-                raise SessionError(f"session {shell.name!r} refused the variables: one may be readonly there")
-        limit = self._defaults.limit if options.limit is None else options.limit
         writer = notebook.writer(self._ip)
-        sink = CellOutput(writer, limit=limit)
-        if options.bg:
-            self._in_background(options, body, writer, sink)
-        else:
-            self._in_foreground(shell, options, body, writer, sink)
+        if notice:
+            writer.notice(notice)
+        with noticed() as interrupts:
+            if options.bg:
+                self._in_background(options, body, values, writer)
+            else:
+                self._in_foreground(options, body, values, writer)
+            if interrupts.take():
+                raise CellInterrupted(f"the command in session {options.name!r} had ended already")
 
     def _values(self, options: CellOptions) -> dict[str, object]:
         missing = [name for name in options.set if name not in self._ip.user_ns]
@@ -73,26 +84,54 @@ class CellRunner:
             raise UsageMistake(f"--set: Python has no variable {', '.join(missing)}")
         return {name: self._ip.user_ns[name] for name in options.set}
 
-    def _attached(self, options: CellOptions) -> Attachment:
+    # ---- the session
+
+    def _on_shell(
+        self,
+        options: CellOptions,
+        values: dict[str, object],
+        writer: Writer,
+        run: Callable[[Attachment], Outcome],
+    ) -> Outcome:
+        """Do ``run`` with the session's shell, which has the values then; once more if it ended before it took any."""
+        for again in (False, True):
+            shell = self._attached(options, writer)
+            try:
+                if values:
+                    _assign(shell, values)
+                return run(shell)
+            except SessionNotRunning:
+                self._detach(options.name)
+                if again:
+                    raise
+        raise AssertionError
+
+    def _attached(self, options: CellOptions, writer: Writer) -> Attachment:
         """The attachment to the session, which is started if need be."""
         kept = self._attachments.get(options.name)
         if kept is not None and options.shell is None and kept.alive():
+            self._tell_ignored(options, writer)
             return kept
         self._detach(options.name)
-        attachment = self._session(options).attach()
-        self._attachments[options.name] = attachment
+        session = self._session(options, writer)
+        attachment = session.attach()
+        self._attachments[options.name], self._rows[options.name] = attachment, session.info().size[0]
         return attachment
 
     def _detach(self, name: str) -> None:
         if name in self._attachments:
             self._attachments.pop(name).close()
 
-    def _session(self, options: CellOptions) -> Session:
+    def _session(self, options: CellOptions, writer: Writer) -> Session:
         traits = self._defaults
-        fresh = self._registry.find(options.name) is None
+        runs = self._running(options.name)
+        if runs:
+            self._tell_ignored(options, writer)
+        else:
+            self._given[options.name] = options.env
         return self._registry.shell(
             options.name,
-            shell=options.shell or (traits.shell_program if fresh else None),
+            shell=options.shell or (None if runs else traits.shell_program),
             cwd=options.cwd,
             env=options.env,
             size=options.size or (size_of(traits.size) if traits.size else None),
@@ -100,23 +139,62 @@ class CellRunner:
             rc=options.rc and traits.rc,
         )
 
-    def _in_foreground(
-        self, shell: Attachment, options: CellOptions, body: str, writer: Writer, sink: CellOutput
-    ) -> None:
-        timeout = self._defaults.timeout if options.timeout is None else options.timeout
-        error: CellCommandError | None = None
-        try:
-            result = run_cell(shell, body, sink=sink, asker=notebook.asker(self._ip), timeout=timeout)
-        except CellCommandError as failure:
-            if failure.result is None:
-                raise
-            error, result = failure, failure.result
-        self._finish(shell, options, result, writer)
-        if error is not None and options.raise_error:
-            raise error
+    def _running(self, name: str) -> bool:
+        session = self._registry.find(name)
+        return session is not None and isinstance(session.state(), Running | BackingOff)
 
-    def _finish(self, shell: Attachment, options: CellOptions, result: CellResult, writer: Writer) -> None:
-        namespace = self._ip.user_ns
+    def _tell_ignored(self, options: CellOptions, writer: Writer) -> None:
+        """Say which options came too late for a shell that runs."""
+        if not (options.cwd or options.env or options.size or options.lifetime):
+            return
+        info = self._registry.get(options.name).info()
+        late = [
+            flag
+            for flag, given, has in (
+                ("--cwd", options.cwd and os.path.abspath(os.path.expanduser(options.cwd)), info.cwd),
+                ("--env", options.env, self._given.get(options.name, {})),
+                ("--size", options.size, info.size),
+                ("--lifetime", options.lifetime, info.lifetime),
+            )
+            if given and given != has
+        ]
+        if late:
+            writer.notice(f"{', '.join(late)} had no effect: the shell of session {options.name!r} runs already")
+
+    # ---- the command
+
+    def _sink(self, options: CellOptions, writer: Writer) -> CellOutput:
+        limit = self._defaults.limit if options.limit is None else options.limit
+        return CellOutput(writer, limit=limit, rows=self._rows[options.name])
+
+    def _timeout(self, options: CellOptions) -> float | None:
+        timeout: float | None = self._defaults.timeout
+        return timeout if options.timeout is None else options.timeout
+
+    def _in_foreground(self, options: CellOptions, body: str, values: dict[str, object], writer: Writer) -> None:
+        sinks: list[CellOutput] = []
+        asker, timeout = notebook.asker(self._ip), self._timeout(options)
+
+        def run(shell: Attachment) -> None:
+            sinks.append(self._sink(options, writer))
+            run_cell(shell, body, sink=sinks[-1], asker=asker, timeout=timeout)
+
+        try:
+            self._on_shell(options, values, writer, run)
+        except (CellCommandError, KeyboardInterrupt) as error:
+            result = sinks[-1].result if sinks else None
+            if result is not None:
+                with contextlib.suppress(SessionError):  # the command's own error is the one to see
+                    self._finish(options, result, writer)
+            if isinstance(error, KeyboardInterrupt) or result is None or options.raise_error:
+                raise
+            return
+        result = sinks[-1].result
+        assert result is not None
+        self._finish(options, result, writer)
+
+    def _finish(self, options: CellOptions, result: CellResult, writer: Writer) -> None:
+        namespace, shell = self._ip.user_ns, self._attachments[options.name]
         namespace["_exit_code"] = result.returncode
         if result.restarted:
             writer.notice(result.restarted)
@@ -131,41 +209,76 @@ class CellRunner:
         query = variables.query(names, shell.dialect, str(shell.directory / "records"), 0)
         found = variables.values(run_hidden(shell, query).records)
         missing = [name for name in names if found.get(name) is None]
+        self._ip.user_ns.update({name: value for name, value in found.items() if value is not None})
         if missing:
             raise UsageMistake(f"--get: the shell has no variable {', '.join(missing)}")
-        self._ip.user_ns.update(found)
 
-    def _in_background(self, options: CellOptions, body: str, writer: Writer, sink: CellOutput) -> None:
+    def _in_background(self, options: CellOptions, body: str, values: dict[str, object], writer: Writer) -> None:
         """Start the command and return; its output goes on appearing under this cell."""
-        cell = self._registry.get(options.name).cell(body)
-        follower = Follower(cell, sink, writer, self._ip.user_ns, options.result)
+        cell = self._on_shell(options, values, writer, lambda _shell: self._begun(options.name, body))
+        timeout = self._timeout(options)
+        follower = Follower(cell, self._sink(options, writer), writer, self._ip.user_ns, options, timeout)
         threading.Thread(target=follower.run, name=f"sh_session {options.name}", daemon=True).start()
+
+    def _begun(self, name: str, body: str) -> Cell:
+        """A command on a connection of its own that has begun, or is about to when the start-up file is done."""
+        cell = self._registry.get(name).cell(body)
+        try:
+            deadline = time.monotonic() + BEGIN_WAIT
+            while cell.begin is None and time.monotonic() < deadline:
+                cell.receive(deadline - time.monotonic())
+        except BaseException:
+            cell.close()
+            raise
+        return cell
+
+
+def _assign(shell: Attachment, values: dict[str, object]) -> None:
+    result = run_hidden(shell, variables.assignments(values, shell.dialect)).result
+    if result is None or result.returncode:
+        raise SessionError(f"session {shell.name!r} refused the variables: one may be readonly there")
 
 
 class Follower:
     """Shows a background command's output in the cell that started it, from a thread of its own."""
 
     def __init__(
-        self, cell: Cell, sink: CellOutput, writer: Writer, namespace: dict[str, Any], result_name: str | None
+        self,
+        cell: Cell,
+        sink: CellOutput,
+        writer: Writer,
+        namespace: dict[str, Any],
+        options: CellOptions,
+        timeout: float | None,
     ) -> None:
         self._cell, self._sink, self._writer = cell, sink, writer
-        self._namespace, self._result_name = namespace, result_name
+        self._namespace, self._options, self._timeout = namespace, options, timeout
 
     def run(self) -> None:
         """Until the command's end."""
         try:
             with noticed() as interrupts:
-                result = Foreground(self._cell, self._sink, interrupts, asker=None).run()
-            self._report(result)
+                drive = Foreground(self._cell, self._sink, interrupts, asker=None, timeout=self._timeout)
+                result = drive.run()
+            self._keep(result)
+            self._report(drive, result)
         except SessionError as error:
             self._writer.notice(str(error))
         finally:
             self._cell.close()
 
-    def _report(self, result: CellResult) -> None:
-        if self._result_name:
-            self._namespace[self._result_name] = result
+    def _keep(self, result: CellResult) -> None:
+        if self._options.out:
+            begin = max(result.begin, result.end - OUT_BYTES)
+            self._namespace[self._options.out] = text.plain(self._cell.log.bytes(begin, result.end))
+        if self._options.result:
+            self._namespace[self._options.result] = result
+
+    def _report(self, drive: Foreground, result: CellResult) -> None:
+        because = [f"timed out after {self._timeout:g} s"] if drive.timed_out else []
+        because += ["it asked for input, which nobody can give here"] if drive.wanted_input else []
         if result.returncode:
-            self._writer.notice(f"the background command ended with status {result.returncode}")
+            why = "".join(f"; {one}" for one in because)
+            self._writer.notice(f"the background command ended with status {result.returncode}{why}")
         if result.restarted:
             self._writer.notice(result.restarted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -9,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
-from traitlets import Bool, Enum, Float, Int, Unicode
+from traitlets import Bool, Enum, Float, Int, TraitError, Unicode, validate
 
 from session_magics.display.cell import LIMIT
-from session_magics.errors import CellCommandError, SessionError
+from session_magics.errors import CellCommandError, SessionError, UsageMistake
 from session_magics.magics.cells import CellRunner
+from session_magics.magics.options import nonempty
+from session_magics.magics.options import size as size_of
 from session_magics.magics.parser import HelpRequest, parse_cell, parse_verb
 
 if TYPE_CHECKING:
@@ -30,13 +33,33 @@ class SessionMagics(Magics):
     )
     rc = Bool(True, help="Whether a shell reads its start-up file.").tag(config=True)
     size = Unicode("", help="Terminal size of new shells, such as 24x80.").tag(config=True)
-    limit = Int(LIMIT, help="Bytes of a cell's output that are shown; the log keeps more.").tag(config=True)
+    limit = Int(LIMIT, min=0, help="Bytes of a cell's output that are shown; the log keeps more.").tag(config=True)
     timeout = Float(None, allow_none=True, help="Seconds after which a cell is interrupted.").tag(config=True)
 
     def __init__(self, shell: InteractiveShell, registry: Registry | None = None) -> None:
         super().__init__(shell)
         self._registry = registry
         self._runner: CellRunner | None = None
+        self._told = False
+
+    @validate("size", "shell_program")
+    def _check_text(self, proposal: Any) -> str:
+        value: str = proposal["value"]
+        try:
+            if proposal["trait"].name == "shell_program":
+                nonempty(value)
+            elif value:
+                size_of(value)
+        except UsageMistake as mistake:
+            raise TraitError(str(mistake)) from None
+        return value
+
+    @validate("timeout")
+    def _check_timeout(self, proposal: Any) -> float | None:
+        seconds: float | None = proposal["value"]
+        if seconds is not None and not 0 < seconds < math.inf:
+            raise TraitError(f"{seconds:g} s is no time limit: give a number of seconds above 0, or None")
+        return seconds
 
     @property
     def registry(self) -> Registry:
@@ -45,9 +68,14 @@ class SessionMagics(Magics):
             from session_magics.registry import Registry
 
             self._registry = Registry()
-            if self._registry.store.relocated:
-                print(f"session-magics: {self._registry.store.relocated}", file=sys.stderr)
         return self._registry
+
+    def _news(self) -> str:
+        """What the person should know about where the records are; only once."""
+        registry = self.registry
+        news = "" if self._told else registry.store.relocated or ""
+        self._told = True
+        return news
 
     @property
     def runner(self) -> CellRunner:
@@ -81,7 +109,7 @@ class SessionMagics(Magics):
         """
 
         def run() -> None:
-            self.runner.run(parse_cell(line), cell)
+            self.runner.run(parse_cell(line), cell, notice=self._news())
 
         _translated(run)
 
@@ -103,7 +131,10 @@ class SessionMagics(Magics):
         def run() -> object:
             from session_magics.magics.verbs import Verbs
 
-            return Verbs(self.registry, _show).call(parse_verb(line))
+            words = parse_verb(line)
+            if news := self._news():
+                print(f"session-magics: {news}", file=sys.stderr)
+            return Verbs(self.registry, _show).call(words)
 
         return Shown.of(_translated(run))
 
@@ -152,5 +183,8 @@ def unload(ip: InteractiveShell) -> None:
     magics = ip.magics_manager.registry.pop("SessionMagics", None)
     if isinstance(magics, SessionMagics):
         magics.close()
+        # else %config would go on setting the traits of this one after it was loaded again
+        others: list[Any] = [one for one in ip.configurables if not isinstance(one, SessionMagics)]
+        ip.configurables[:] = others
     ip.magics_manager.magics["line"].pop("session", None)
     ip.magics_manager.magics["cell"].pop("sh_session", None)

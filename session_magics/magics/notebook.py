@@ -30,8 +30,11 @@ class Page:
         self.clearable = clearable
         self._session, self._thread = stream.session, stream.pub_thread
         self._parent, self._topic = dict(stream.parent_header), stream.topic
+        self._notices: list[str] = []
         if not clearable:  # what was printed before in the same cell waits there for a fifth of a second
             stream.flush()
+            with contextlib.suppress(AttributeError):
+                sys.stderr.flush()
 
     def append(self, text: str) -> None:
         """See Writer."""
@@ -39,13 +42,16 @@ class Page:
 
     def rewrite(self, text: str) -> None:
         """See Writer."""
-        self._send("clear_output", {"wait": bool(text)})
+        self._send("clear_output", {"wait": bool(text or self._notices)})
+        if self._notices:
+            self._send("stream", {"name": "stderr", "text": "".join(self._notices)})
         if text:
             self.append(text)
 
     def notice(self, line: str) -> None:
         """See Writer."""
-        self._send("stream", {"name": "stderr", "text": f"session-magics: {line}\n"})
+        self._notices.append(f"session-magics: {line}\n")
+        self._send("stream", {"name": "stderr", "text": self._notices[-1]})
 
     def _send(self, kind: str, content: dict[str, Any]) -> None:
         message = self._session.msg(kind, content, parent=self._parent)
@@ -58,9 +64,19 @@ class Captured:
     live = False
     clearable = False
 
+    def __init__(self, stream: Any) -> None:
+        """Bind to what stands for the output now; None: nothing does."""
+        self._stream = stream
+
     def append(self, text: str) -> None:
         """See Writer."""
-        type(sys.stdout).write(sys.stdout, text)  # an instance's own write may be IPython's, which keeps it all
+        if self._stream is None:
+            return
+        write = getattr(type(self._stream), "write", None)
+        if write is not None:
+            write(self._stream, text)  # an instance's own may be IPython's, which keeps all that is printed
+        else:
+            self._stream.write(text)
 
     def rewrite(self, text: str) -> None:
         """Never asked of a Writer that is not clearable."""
@@ -79,7 +95,7 @@ class TerminalWriter(Captured):
     def append(self, text: str) -> None:
         """See Writer."""
         super().append(text)
-        sys.stdout.flush()
+        self._stream.flush()
 
 
 def writer(ip: InteractiveShell) -> Writer:
@@ -87,9 +103,9 @@ def writer(ip: InteractiveShell) -> Writer:
     stream = sys.stdout
     if hasattr(stream, "pub_thread") and hasattr(stream, "session"):
         return Page(stream, clearable=_is_whole_cell(ip))
-    if stream is not None and stream.isatty():
-        return TerminalWriter()
-    return Captured()
+    if getattr(stream, "isatty", bool)():
+        return TerminalWriter(stream)
+    return Captured(stream)
 
 
 def _is_whole_cell(ip: InteractiveShell) -> bool:
@@ -105,6 +121,7 @@ class StdinAsker:
 
     def __init__(self, kernel: Any) -> None:
         self._kernel = kernel
+        self._question = ""
 
     def ask(self, prompt: str, *, masked: bool) -> None:
         """See Asker. Replies to earlier questions are thrown away."""
@@ -115,14 +132,17 @@ class StdinAsker:
         parent = kernel.get_parent("shell")
         ident = _shell_ident(kernel)
         content = {"prompt": strip_styles(prompt), "password": masked}
-        kernel.session.send(kernel.stdin_socket, "input_request", content, parent, ident=ident)
+        request = kernel.session.send(kernel.stdin_socket, "input_request", content, parent, ident=ident)
+        self._question = request["header"]["msg_id"]
 
     def answer(self) -> str | None:
-        """See Asker."""
+        """See Asker. Where the front end says which question it answers, an answer to an earlier one is passed over."""
         if not self._kernel.stdin_socket.poll(0):
             return None
         _, reply = self._kernel.session.recv(self._kernel.stdin_socket, zmq.NOBLOCK)
-        return None if reply is None else str(reply["content"]["value"])
+        if reply is None or reply["parent_header"].get("msg_id", self._question) != self._question:
+            return None
+        return str(reply["content"]["value"])
 
 
 def _shell_ident(kernel: Any) -> Any:

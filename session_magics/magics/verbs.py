@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import platform
+import shlex
+import shutil
 import sys
+import tempfile
 import time
 from argparse import Namespace
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
+from pathlib import Path
 from typing import Any
 
-from session_magics.errors import SessionError, SessionNotRunning, WaitTimeout
+from session_magics.errors import SessionError, SessionExists, SessionNotRunning, WaitTimeout
 from session_magics.magics.keys import key_bytes
-from session_magics.model import Command, SessionInfo, describe
+from session_magics.model import BackingOff, Command, Running, SessionInfo, describe
 from session_magics.registry import Registry
-from session_magics.session import GRACE, Session
+from session_magics.session import GRACE, Session, stop_each
 
 READY_LIMIT = 60.0
 """Seconds that ``start --wait-for`` waits when not told."""
+FOLLOW_CHARACTERS = 2_000_000
+"""Most that one ``tail -f`` shows: as much as a cell does, and a page stays usable with."""
+TRIAL_LIMIT = 5.0
+"""Seconds for the trial session of ``doctor``, which takes 0.05."""
 
 
 class Listing(list[SessionInfo]):
@@ -37,6 +46,37 @@ class Listing(list[SessionInfo]):
         return "\n".join(lines) if self else "no sessions"
 
 
+class Details(SessionInfo):
+    """What ``info`` returns: a SessionInfo that shows itself as lines."""
+
+    @classmethod
+    def of(cls, info: SessionInfo) -> Details:
+        """The same values."""
+        return cls(**{one.name: getattr(info, one.name) for one in fields(info)})
+
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
+        printer.text(str(self))
+
+    def __str__(self) -> str:
+        created = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.created)) if self.created else "unknown"
+        rows = [
+            ("name", self.name),
+            ("state", describe(self.state)),
+            ("pid", self.pid),
+            ("program", shlex.join(self.argv)),
+            ("directory", self.cwd),
+            ("started", f"{created}, generation {self.generation}"),
+            ("labels", ", ".join(f"{key}={value}" for key, value in self.labels.items())),
+            ("shell", self.shell),
+            ("size", "{}x{}".format(*self.size)),
+            ("lifetime", self.lifetime),
+            ("restart", self.restart),
+            ("log", f"{self.log_bytes:,} bytes"),
+            ("record", f"{self.directory} (id {self.id})"),
+        ]
+        return "\n".join(f"{what:<10} {value}" for what, value in rows if value not in (None, ""))
+
+
 class Verbs:
     """The verbs over one registry. ``show`` puts text before the person while a verb still runs."""
 
@@ -49,16 +89,18 @@ class Verbs:
         return method(words)
 
     def _start(self, words: Namespace) -> Session:
-        command = Command(tuple(words.argv) or (words.shell,), words.cwd, dict(words.env))
-        options: dict[str, Any] = {"size": words.size} if words.size else {}
-        if words.shell and not words.argv:
-            env = dict(words.env)
-            return self._registry.shell(
-                words.name, shell=words.shell, cwd=words.cwd, env=env, lifetime=words.lifetime, **options
-            )
-        session = self._registry.start(
-            words.name, command, labels=dict(words.labels), lifetime=words.lifetime, restart=words.restart, **options
-        )
+        options: dict[str, Any] = {"labels": dict(words.labels), "lifetime": words.lifetime}
+        if words.size:
+            options["size"] = words.size
+        if words.argv:
+            command = Command(tuple(words.argv), words.cwd, dict(words.env))
+            session = self._registry.start(words.name, command, restart=words.restart, **options)
+        else:
+            there = self._registry.find(words.name)
+            state = None if there is None else there.state()
+            if isinstance(state, Running | BackingOff):
+                raise SessionExists(words.name, describe(state))
+            session = self._registry.shell(words.name, shell=words.shell, cwd=words.cwd, env=dict(words.env), **options)
         if words.wait_for:
             self._wait_ready(session, words.wait_for, words.timeout or READY_LIMIT)
         return session
@@ -67,9 +109,7 @@ class Verbs:
     def _wait_ready(session: Session, pattern: str, timeout: float) -> None:
         try:
             session.wait_for(pattern, timeout)
-        except WaitTimeout as error:
-            raise SessionError(f"{error}; last output: {session.tail(1)!r}") from None
-        except SessionNotRunning as error:
+        except (WaitTimeout, SessionNotRunning) as error:
             raise SessionError(f"{error}; last output: {session.tail(1)!r}") from None
 
     def _list(self, words: Namespace) -> Listing | str:
@@ -77,23 +117,37 @@ class Verbs:
         return json.dumps([plain(info) for info in infos], indent=2) if words.json else Listing(infos)
 
     def _info(self, words: Namespace) -> SessionInfo:
-        return self._registry.get(words.name).info()
+        return Details.of(self._registry.get(words.name).info())
 
     def _tail(self, words: Namespace) -> str | None:
         session = self._registry.get(words.name)
-        shown = session.tail(words.lines)
         if not words.follow:
-            return shown
+            return session.tail(words.lines)
+        with contextlib.suppress(KeyboardInterrupt):
+            self._follow(session, words.lines)
+        return None
+
+    def _follow(self, session: Session, lines: int) -> None:
+        """Show what comes until the program's end, or until so much was shown that the page would suffer."""
         from session_magics.text import Append, LineModel
 
-        model = LineModel()
-        self._show(shown + "\n" if shown else "")
-        for data in session.follow():
+        end = session.info().log_bytes
+        if shown := session.tail(lines):
+            self._show(shown + "\n")
+        model, room = LineModel(), FOLLOW_CHARACTERS
+        for data in session.follow(end):
             model.feed(data)
             change = model.take()
-            if change is not None:
-                self._show(change.text if isinstance(change, Append) else "\n" + change.text.rpartition("\n")[2])
-        return None
+            if change is None:
+                continue
+            piece = change.text if isinstance(change, Append) else "\r\x1b[K" + change.text.rpartition("\n")[2]
+            self._show(piece[:room])
+            room -= len(piece)
+            if room <= 0:
+                self._show(
+                    f"\n[{FOLLOW_CHARACTERS:,} characters were shown: %session tail {session.name} -f goes on]\n"
+                )
+                return
 
     def _snapshot(self, words: Namespace) -> str:
         return self._registry.get(words.name).snapshot()
@@ -118,18 +172,20 @@ class Verbs:
         grace = GRACE if words.grace is None else words.grace
         if words.all:
             return self._registry.stop_all(grace=grace, now=words.now)
-        sessions = [self._registry.get(name) for name in words.names]
-        for session in sessions:
-            session.stop(grace, now=words.now)
+        sessions = [self._registry.get(name) for name in dict.fromkeys(words.names)]  # all names before any stop
+        stop_each(sessions, grace=grace, now=words.now)
         return [session.name for session in sessions]
 
     def _restart(self, words: Namespace) -> Session:
         return self._registry.restart(words.name)
 
     def _remove(self, words: Namespace) -> list[str]:
-        for name in words.names:
+        names = list(dict.fromkeys(words.names))
+        for name in names:
+            self._registry.removable(name, force=words.force)  # all names before any is removed
+        for name in names:
             self._registry.remove(name, force=words.force, keep_log=words.keep_log)
-        return list(words.names)
+        return names
 
     def _resize(self, words: Namespace) -> None:
         self._registry.get(words.name).resize(*words.size)
@@ -146,8 +202,6 @@ def plain(info: SessionInfo) -> dict[str, object]:
 
 def examine(registry: Registry) -> Sequence[tuple[str, str]]:
     """What a person would want to know who looks for the cause of trouble: (subject, finding) pairs."""
-    import shutil
-
     import session_magics
     from session_magics.holder import wire
 
@@ -162,11 +216,27 @@ def examine(registry: Registry) -> Sequence[tuple[str, str]]:
         ("python", f"{sys.version.split()[0]} on {platform.system()} {platform.release()}"),
         ("root", f"{registry.store.root} ({registry.store.relocated or 'local disk'}, {disk.free >> 20} MB free)"),
         ("shells", ", ".join(shells)),
+        ("trial", _trial()),
         ("sessions", ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())) or "none"),
     ]
     rows += [("trouble", f"{info.name}: {describe(info.state)}") for info in infos if _is_trouble(info)]
     rows += [("damaged", f"the name {name}: %session remove {name}") for name in registry.store.damaged_names()]
     return rows
+
+
+def _trial() -> str:
+    """Start a session in a registry of its own, and say how that went."""
+    root = tempfile.mkdtemp(prefix="session-magics-")
+    began = time.monotonic()
+    try:
+        session = Registry(Path(root)).start("trial", Command((sys.executable, "-I", "-S", "-c", "print('well')")))
+        session.wait_for("well", TRIAL_LIMIT)
+        session.stop(now=True)
+        return f"a session started, printed and ended in {(time.monotonic() - began) * 1000:.0f} ms"
+    except SessionError as error:
+        return f"FAILED: {error}"
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
 
 
 def _is_trouble(info: SessionInfo) -> bool:

@@ -7,12 +7,13 @@ FIFO and a *mark*, a control string with a nonce of that one command, to the ter
     record B, mark NB · the user's text, its standard input the terminal · records T, V, E, mark NE
 
 A second line, written once B has come, repeats the end: if the shell gives the first line up (Ctrl-C, a syntax
-error), the second says so; otherwise it does nothing.
+error), the second says so; otherwise it does nothing. fish is asked by keys instead of lines (see there).
 """
 
 from __future__ import annotations
 
 from session_magics.holder.dialects.bash import Bash
+from session_magics.holder.dialects.fish import Fish
 from session_magics.holder.dialects.posix import Cell, Posix, mark
 from session_magics.holder.dialects.zsh import Zsh
 
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
     from session_magics.holder.dialects.posix import Dialect
 
 
-def dialect(name: str, program: bytes, directory: bytes) -> Dialect:
-    """The dialect of that name (bash, zsh, sh) for this program, its files in that directory."""
-    return {"bash": Bash, "zsh": Zsh}.get(name, Posix)(program, directory)
+def dialect(name: str, program: bytes, directory: bytes, *, rc: bool) -> Dialect:
+    """The dialect of that name (bash, zsh, fish, sh) for this program, its files in that directory."""
+    return {"bash": Bash, "zsh": Zsh, "fish": Fish}.get(name, Posix)(program, directory, rc=rc)
 
 
 __all__ = ["Cell", "dialect", "mark"]

@@ -22,8 +22,11 @@ class Bash(Dialect):
         b"@Sset +H +o history; @Uhistory -c; @Sunset HISTFILE PS0 PROMPT_COMMAND; @Ushopt -s execfail\n"
         b"@Uexport -n PS1 PS2; PS1= PS2= __sm_n=0 __sm_i=0; @Strap '' INT\n"
     )
-    functions = Dialect.functions.replace(
-        b'[ -z "$PS1$PS2" ] || PS1= PS2=;', b'[ -z "$PS1$PS2${PS0-}" ] || PS1= PS2= PS0=;'
+    functions = (
+        b'__sm_w() { @Uprintf "$@" || \\command printf "$@"; }\n'  # the built-in one can be disabled
+        + Dialect.functions.replace(b"@Uprintf", b"__sm_w").replace(
+            b'[ -z "$PS1$PS2" ] || PS1= PS2=;', b'[ -z "$PS1$PS2${PS0-}" ] || PS1= PS2= PS0=;'
+        )
     )
 
     def init(self, tty: bytes) -> bytes:

@@ -42,6 +42,8 @@ class Dialect:
     utility = b"\\command "
     special = b"\\"
     options: tuple[str, ...] = ("-i",)
+    keys: tuple[bytes, bytes] | None = None
+    """What is typed to run a cell, and to have its end reported again; None if both are lines in a pipe."""
     start_up = b'[ -z "${ENV-}" ] || [ ! -r "$ENV" ] || . "$ENV"'
     """The cell that reads the user's start-up file."""
     drops_input = False
@@ -64,10 +66,14 @@ __sm_e() { @Strap '' INT; __sm_f=$-; @Sset +exuv
         b'__sm_e @N "$__sm_s" @E;};__sm_r "${__sm_s#A}";} >/dev/null 2>&1'
     )
 
-    def __init__(self, program: bytes, directory: bytes) -> None:
+    def __init__(self, program: bytes, directory: bytes, *, rc: bool) -> None:
         self.argv = [program, *[one.encode() for one in self.options]]
-        self.directory = directory
+        self.program, self.directory, self.rc = program, directory, rc
         self.tty = b""
+
+    def without_rc(self) -> Dialect:
+        """The same shell, its start-up file not read."""
+        return type(self)(self.program, self.directory, rc=False)
 
     def files(self) -> dict[str, bytes]:
         """Names and texts of the files that the lines refer to; good for the terminal given to ``init`` last."""
@@ -87,7 +93,7 @@ __sm_e() { @Strap '' INT; __sm_f=$-; @Sset +exuv
         return template
 
     def command(self, cell: Cell) -> tuple[bytes, bytes]:
-        """The line that runs a cell, and the lines that report its end once more."""
+        """What runs a cell: a line, and what the shell gets once that has begun, lines that report the end again."""
         flags = bytes(one for one in cell.flags if one in b"euvx")
         before = b"__sm_b %d %s; " % (cell.number, cell.begin) + (cell.int_trap or self.fill(b"@Strap - INT")) + b"; "
         if flags:
@@ -95,7 +101,7 @@ __sm_e() { @Strap '' INT; __sm_f=$-; @Sset +exuv
         if b"e" not in flags:  # with it, a status that is not 0 would end the shell here
             before += b"__sm_r %d; " % cell.last
         ending = self.fill(self.ending).replace(b"@N", b"%d" % cell.number).replace(b"@E", cell.end)
-        first = self.run(cell, before, traced=b"x" in flags)
+        first = self.run(cell, before, traced=b"x" in flags or b"v" in flags)
         return first + b" " + ending.replace(b"@A", b"") + b"\n", b"\n" + ending.replace(b"@A", b"A") + b"\n"
 
     def run(self, cell: Cell, before: bytes, *, traced: bool) -> bytes:

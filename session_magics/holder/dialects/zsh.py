@@ -6,17 +6,33 @@ from session_magics.holder.dialects.posix import Dialect
 
 
 class Zsh(Dialect):
-    """zsh without its line editor (+Z), which would take the terminal even when commands come from a pipe."""
+    """zsh without its line editor (+Z), which would take the terminal even when commands come from a pipe.
+
+    The start-up files of a terminal's zsh are read, .zshenv and .zshrc, but not by zsh itself: they are a cell.
+    zsh takes our lines for commands that a person gave. A hook of ours keeps them out of the history, which people
+    have in a file that their shells share; it is set again after each cell, as start-up files set their own.
+    """
 
     utility = b"\\builtin "
     special = b"\\builtin "
     options = (
         *("-f", "-i", "+Z", "-o", "no_prompt_cr", "-o", "no_prompt_sp"),
-        *("-o", "no_bang_hist", "-o", "interactive_comments"),
+        *("-o", "no_bang_hist", "-o", "interactive_comments", "-o", "hist_ignore_space"),
     )
-    start_up = b'[[ ! -r ${ZDOTDIR:-$HOME}/.zshrc ]] || . "${ZDOTDIR:-$HOME}/.zshrc"'
+    start_up = (
+        b'[[ ! -r ${ZDOTDIR:-$HOME}/.zshenv ]] || . "${ZDOTDIR:-$HOME}/.zshenv"\n'
+        b'[[ ! -r ${ZDOTDIR:-$HOME}/.zshrc ]] || . "${ZDOTDIR:-$HOME}/.zshrc"'
+    )
     prepare = (
-        b"@Utypeset +x PS1 PS2; @Sunset HISTFILE; @Ssetopt no_notify\n"
+        b" __sm_h() { return 1; }; zshaddhistory_functions=(__sm_h)\n"
+        b"@Ssetopt no_hist_ignore_space; @Utypeset +x PS1 PS2; @Sunset HISTFILE; @Ssetopt no_notify\n"
         b"PROMPT= PROMPT2= RPROMPT= __sm_n=0 __sm_i=0; @Strap '' INT\n"
     )
+    functions = Dialect.functions.replace(
+        b"PS1= PS2=; }\n", b"PS1= PS2=\n zshaddhistory_functions=(__sm_h); }\n"
+    )
     exit_hook = b"zshexit_functions+=(__sm_x)\n"
+
+    def init(self, tty: bytes) -> bytes:
+        """See Dialect; until the hook is there, a space keeps lines out of the history."""
+        return b" " + super().init(tty)

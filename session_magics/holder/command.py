@@ -1,0 +1,93 @@
+"""One command of a shell session: what is asked, how far it is, how it ended."""
+
+from __future__ import annotations
+
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from session_magics.holder.dialects import Cell
+    from session_magics.holder.loop import Timer
+
+FIRST_LINE = 200
+"""Bytes of a command's first line that the index keeps."""
+
+
+class Request:
+    """A cell that waits to be run, or is. ``hidden`` marks those of ours."""
+
+    def __init__(
+        self,
+        text: bytes,
+        *,
+        hidden: bool,
+        done: Callable[[Finished], None],
+        begun: Callable[[int, int, bytes], None] = lambda _number, _begin, _notice: None,
+    ) -> None:
+        self.text, self.hidden, self.done, self.begun = text, hidden, done, begun
+
+    @property
+    def title(self) -> bytes:
+        """The first line, for people who want to know what runs."""
+        return self.text.strip().partition(b"\n")[0][:FIRST_LINE]
+
+
+class Finished:
+    """How a command ended, in values that fit a frame."""
+
+    def __init__(self, number: int, begin: int, end: int) -> None:
+        self.number, self.begin, self.end = number, begin, end
+        self.status = 0
+        self.state = "done"
+        self.cwd = b""
+        self.duration = 0.0
+        self.restarted = b""
+        self.exact = True
+        self.values: list[bytes] = []
+
+    def fields(self) -> list[bytes]:
+        """The fields of a DONE frame behind the request's id."""
+        plain = (self.number, self.begin, self.end, self.status, self.state, f"{self.duration:.6f}", int(self.exact))
+        return [*[str(one).encode() for one in plain], self.cwd, self.restarted, *self.values]
+
+
+class Active:
+    """The command that runs. ``second`` is what the shell gets once it has begun."""
+
+    def __init__(self, request: Request, cell: Cell, second: bytes) -> None:
+        self.request, self.cell, self.second = request, cell, second
+        self.begin: int | None = None
+        self.end: int | None = None
+        self.started = time.monotonic()
+        self.told = False  # record B has come
+        self.body: bytes | None = None  # of record E
+        self.ended = 0.0
+        self.exit_status = 0  # that the shell is going to end with, of one whose process does not tell
+        self.traps = b""
+        self.exact = True
+        self.interrupted = False
+        self.interrupt_at_begin = False
+        self.values: list[bytes] = []
+        self.timer: Timer | None = None
+        self.check: Timer | None = None
+
+    def outcome(self) -> Finished | None:
+        """How it ended, as far as the shell says so; None while a part of the report is missing."""
+        if self.body is None or self.end is None or self.begin is None:
+            return None
+        status, _, rest = self.body.partition(b"\t")
+        code = int(status.lstrip(b"A") or 0)
+        code = code if code < 256 else 128 + (code & 127)  # ksh counts signals from 256
+        if status.startswith(b"A"):  # the line was given up: a failure, whatever ``$?`` was
+            code = 130 if self.interrupted else code or 2
+        finished = Finished(self.cell.number, self.begin, self.end)
+        finished.status, finished.cwd, finished.exact = code, rest.partition(b"\t")[2], self.exact
+        finished.duration, finished.values = self.ended - self.started, self.values
+        return finished
+
+    @property
+    def flags(self) -> bytes:
+        """The letters of ``$-`` that record E reported."""
+        return (self.body or b"").partition(b"\t")[2].partition(b"\t")[0]

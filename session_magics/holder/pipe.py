@@ -1,0 +1,66 @@
+"""The pipe through which a shell gets what it shall do."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+import termios
+
+from session_magics.holder.loop import GONE, WRITE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from session_magics.holder.loop import Loop
+
+CHUNK = 65536
+"""Bytes for one write; a pipe takes no more at once."""
+
+
+class Pipe:
+    """The writing end. Owns ``fd``; ``close`` gives it up. ``gone`` is called when no reader is left."""
+
+    def __init__(self, loop: Loop, fd: int, gone: Callable[[], None]) -> None:
+        self._loop, self._fd, self._gone = loop, fd, gone
+        self._unsent = b""
+        self._read = True
+        os.set_blocking(fd, False)
+        loop.watch(fd, self._event, 0)
+
+    def send(self, data: bytes) -> None:
+        """Write the bytes now, or as soon as they fit; nothing happens when no reader is left."""
+        if self._read:
+            self._unsent += data
+            self._event(0)
+
+    @property
+    def taken(self) -> bool:
+        """Whether all that was sent has been read."""
+        if not self._read or self._unsent:
+            return False
+        return not struct.unpack("i", fcntl.ioctl(self._fd, termios.FIONREAD, b"\0\0\0\0"))[0]
+
+    def _event(self, events: int) -> None:
+        try:
+            while self._unsent:
+                self._unsent = self._unsent[os.write(self._fd, self._unsent[:CHUNK]) :]
+        except BlockingIOError:
+            pass
+        except BrokenPipeError:
+            events |= GONE
+        if events & GONE:
+            self._read = False
+            self._loop.forget(self._fd)
+            self._gone()
+        else:
+            self._loop.watch(self._fd, self._event, WRITE if self._unsent else 0)
+
+    def close(self) -> None:
+        """Give the descriptor up; idempotent."""
+        self._read = False
+        if self._fd >= 0:
+            self._loop.forget(self._fd)
+            os.close(self._fd)
+            self._fd = -1

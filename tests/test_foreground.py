@@ -1,0 +1,310 @@
+"""Questions of a command: when they are asked, what becomes of the answer, and what happens where nobody can answer."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import leaks
+from session_magics import CellCommandError, CellResult, Registry, Session, run_cell
+from session_magics.foreground import EOF, LINE_BYTES
+from session_magics.run import Silent
+from session_magics.shell import Cell
+
+# Seconds in which a command that nobody can answer has ended, whatever it is.
+HEADLESS_LIMIT = 9.0
+SECRET = "hunter2-Zq9"
+
+
+@pytest.fixture
+def session(root: Path) -> Iterator[Session]:
+    registry = Registry(root)
+    yield registry.shell("main", rc=False)
+    registry.stop_all(now=True)
+
+
+class Person:
+    """An Asker that answers at once, in order; an answer may be a function that is called when it is looked for."""
+
+    def __init__(self, *answers: str | Callable[[], str | None]) -> None:
+        self.asked: list[tuple[str, bool]] = []
+        self._answers = list(answers)
+        self._open = False
+
+    def ask(self, prompt: str, *, masked: bool) -> None:
+        assert not self._open, "a second question while the first one is open"
+        self.asked.append((prompt, masked))
+        self._open = True
+
+    def answer(self) -> str | None:
+        if not self._open or not self._answers:
+            return None
+        first = self._answers[0]
+        value = first() if callable(first) else first
+        if value is not None:
+            self._answers.pop(0)
+            self._open = False
+        return value
+
+
+class Notices(Silent):
+    """A sink that keeps our own lines, and what has come so far."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.output = b""
+
+    def advance(self, cell: Cell, upto: int) -> None:
+        self.output = cell.output()
+
+    def notice(self, line: str) -> None:
+        self.lines.append(line)
+
+
+def play(session: Session, body: str, person: Person | None, sink: Notices | None = None) -> tuple[str, CellResult]:
+    """Run a cell; its output and result."""
+    result = run_cell(session, body, asker=person, sink=sink, timeout=30, check=False)
+    return session.output(result.begin, result.end).decode(), result
+
+
+# ------------------------------------------------------------------ the question
+
+GETPASS = """python3 -c 'import getpass; print(len(getpass.getpass("PW: ")))'"""
+
+
+@pytest.mark.parametrize(
+    ("body", "asked", "output"),
+    [
+        ("read -p 'Name? ' x; echo [$x]", ("Name? ", False), "Name? ans\n[ans]\n"),
+        ("echo one; echo two; read -p 'Name? ' x; echo [$x]", ("Name? ", False), "one\ntwo\nName? ans\n[ans]\n"),
+        ("echo 'Go on?'; read x; echo [$x]", ("Go on?", False), "Go on?\nans\n[ans]\n"),
+        (r"printf '\r50%%\r100%%\n\e[1mSure?\e[m '; read x", ("Sure? ", False), None),
+        ("read -s -p 'Secret: ' x; echo [$x]", ("Secret: ", True), "Secret: [ans]\n"),
+        (GETPASS, ("PW: ", True), "PW: \n3\n"),
+        ("printf 'yes/no? ' >/dev/tty; read x </dev/tty; echo [$x]", ("yes/no? ", False), "yes/no? ans\n[ans]\n"),
+        ("python3 -c 'print(input())'", ("", False), "ans\nans\n"),
+        ("read x; echo [$x]", ("", False), "ans\n[ans]\n"),
+    ],
+    ids=["prompt", "last line", "line above", "resolved", "masked", "getpass", "tty", "python", "none"],
+)
+def test_a_question_has_its_text_and_is_masked_where_the_echo_is_off(
+    session: Session, body: str, asked: tuple[str, bool], output: str | None
+) -> None:
+    person = Person("ans")
+    shown, result = play(session, body, person)
+    assert person.asked == [asked]
+    assert result.returncode == 0
+    assert output is None or shown == output
+
+
+def test_questions_in_a_row_are_asked_one_by_one(session: Session) -> None:
+    person = Person("1", "2", "3")
+    shown, _ = play(session, "for i in a b; do read -p $i: $i; done; read -s -p c: c; echo; echo $a$b$c", person)
+    assert person.asked == [("a:", False), ("b:", False), ("c:", True)]
+    assert shown.endswith("\n123\n")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "timeout --foreground 0.25 cat; sleep 0.5",  # too short to be certain
+        "for i in 1 2 3 4 5 6 7; do echo $i; sleep 0.1; done; sleep 0.5",
+        "sleep 0.7 | cat",
+        "read x < <(sleep 0.7)",
+        "cat </dev/null; sleep 0.6",
+        "read -t 0.7 x",  # polls: it could take input, but does not have to
+        "python3 -c 'import select, sys; select.select([sys.stdin], [], [], 0.7)'",
+    ],
+)
+def test_nothing_is_asked_on_a_guess(session: Session, body: str) -> None:
+    person = Person()
+    play(session, body, person)
+    assert person.asked == []
+
+
+def test_a_question_behind_much_output_is_asked_though_the_sink_is_slow(session: Session) -> None:
+    class Slow(Notices):
+        def due(self, now: float) -> float:
+            return now if not self.output else now + 3600
+
+    sink, person = Slow(), Person("ans")
+    shown, result = play(session, "seq 1000; sleep 0.2; seq 1000; read -p 'Name? ' x; echo [$x]", person, sink)
+    assert person.asked == [("Name? ", False)]
+    assert shown.endswith("Name? ans\n[ans]\n")
+    assert b"Name? " in sink.output
+    assert result.duration < 5
+
+
+# ------------------------------------------------------------------ the answer
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["", " two  spaces ", "$(x) `y` 'q\" \\ * ? ! # & ; | ~", "é日本🦊", "-n", "a\tb", "x" * (LINE_BYTES - 1)],
+    ids=lambda answer: repr(answer)[:12],
+)
+def test_an_answer_arrives_as_it_was_given(session: Session, answer: str) -> None:
+    code = "import sys; print(ascii(sys.stdin.buffer.readline()))"
+    shown, _ = play(session, f"python3 -c '{code}'", Person(answer))
+    assert shown.endswith(ascii((answer + "\n").encode()) + "\n")
+
+
+def test_a_longer_line_than_a_terminal_takes_is_refused_and_asked_again(session: Session) -> None:
+    sink, person = Notices(), Person("x" * LINE_BYTES, "short")
+    shown, _ = play(session, "read -p 'Name? ' x; echo [$x]", person, sink)
+    assert shown == "Name? short\n[short]\n"
+    assert sink.lines == [
+        f"a terminal takes a line of {LINE_BYTES} bytes and not of {LINE_BYTES + 1}: the answer was dropped"
+    ]
+
+
+def test_end_of_file_is_an_answer(session: Session) -> None:
+    shown, _ = play(session, "read -p 'Name? ' x; echo $?; cat; echo end", Person(EOF, "line", EOF))
+    assert shown == "Name? 1\nline\nline\nend\n"
+
+
+def test_a_program_that_takes_single_keys_gets_no_enter(session: Session) -> None:
+    shown, _ = play(session, "read -n1 -p 'y/n ' x; read -p ' why ' w; echo [$x$w]", Person("y", "so"))
+    assert shown == "y/n y why so\n[yso]\n"
+
+
+GONE_ON = "the command went on and asks something else: the answer was dropped"
+
+
+@pytest.mark.parametrize(
+    ("rest", "output", "notice"),
+    [
+        ("touch on; sleep 0.5", "", "the command no longer waits for input: the answer was dropped"),
+        ("touch on; read -p 'next? ' x; echo [$x]", "next? real\n[real]\n", GONE_ON),
+        ("touch on; read -s -p 'next? ' x; echo [$x]", "next? [real]\n", GONE_ON),
+        ("echo; sleep 0.5; touch on; read x; echo [$x]", "\nreal\n[real]\n", GONE_ON),
+        (":", "", "the question was not answered in time: an answer that comes now is dropped"),
+    ],
+    ids=["goes on", "next", "masked", "same place", "ends"],
+)
+def test_an_answer_that_comes_too_late_is_dropped(
+    session: Session, tmp_path: Path, rest: str, output: str, notice: str
+) -> None:
+    def late() -> str | None:
+        return "late" if (tmp_path / "on").exists() else None
+
+    sink, person = Notices(), Person(late, "real")
+    body = f"cd {tmp_path}; printf 'first? '; timeout --foreground 0.6 cat; {rest}"
+    assert play(session, body, person, sink)[0] == "first? " + output
+    assert sink.lines == [notice]
+    assert play(session, "read -t 0.1 y; echo [$y]", None)[0] == "[]\n"
+
+
+def test_lines_of_a_background_job_do_not_spoil_a_question(session: Session, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+
+    def answer() -> str | None:
+        go.touch()
+        return "ans" if b"job\n" in sink.output else None
+
+    sink, person = Notices(), Person(answer)
+    body = f"(until [ -e {go} ]; do sleep 0.01; done; echo job) & read -p 'Name? ' x; echo [$x]"
+    shown, _ = play(session, body, person, sink)
+    assert shown.startswith("Name? job\nans\n[ans]\n")
+    assert not sink.lines
+
+
+# ------------------------------------------------------------------ secrets
+
+
+def holds(root: Path, secret: str) -> list[str]:
+    """The files below the root that have the secret in them."""
+    return [str(path) for path in root.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "read -s -p 'PW: ' x; [ ${#x} = 11 ] && echo ok",
+        "stty -echo; read -p 'PW: ' x; stty echo; [ ${#x} = 11 ] && echo ok",
+        """python3 -c 'import getpass; print("ok" if len(getpass.getpass()) == 11 else "no")'""",
+        "stty -echo -icanon; head -c 12 | wc -c >/dev/null; stty sane -onlcr; echo ok",
+    ],
+)
+def test_what_is_typed_at_a_masked_prompt_is_stored_nowhere(session: Session, root: Path, body: str) -> None:
+    person = Person(SECRET)
+    shown, _ = play(session, body, person)
+    assert [masked for _, masked in person.asked] == [True]
+    assert "ok" in shown
+    assert holds(root, SECRET) == []
+    play(session, f"echo {SECRET}", None)
+    assert holds(root, SECRET)  # or else the search finds nothing at all
+
+
+def test_a_secret_is_not_typed_where_the_echo_has_come_on(session: Session, root: Path, tmp_path: Path) -> None:
+    go, on = tmp_path / "go", tmp_path / "on"
+
+    def secret() -> str | None:
+        go.touch()
+        return SECRET if on.exists() else None
+
+    sink, person = Notices(), Person(secret, "visible")
+    switch = f"(trap '' TTOU; until [ -e {go} ]; do sleep 0.01; done; stty echo </dev/tty; touch {on}) &"
+    shown, _ = play(session, f"stty -echo; printf 'PW: '; {switch} read x; echo [$x]", person, sink)
+    assert [masked for _, masked in person.asked] == [True, False]
+    assert "[visible]" in shown
+    assert len(sink.lines) == 1
+    assert sink.lines[0].endswith("the answer was dropped")
+    assert holds(root, SECRET) == []
+
+
+# ------------------------------------------------------------------ nobody there
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "read -p 'Name? ' x",
+        "read -s x",
+        "python3 -c 'input()'",
+        "python3 -c 'import getpass; getpass.getpass()'",
+        "read x </dev/tty",
+        "read -e -p 'Name? ' x",
+        "less /etc/passwd",
+        "vi x",
+        "trap '' INT; while :; do read x; done",
+        "while :; do cat; done",
+    ],
+)
+def test_where_nobody_can_answer_a_command_ends_and_the_error_says_why(session: Session, body: str) -> None:
+    if body.startswith("vi"):
+        shutil.which("vi") or pytest.skip("vi is not installed")
+    with pytest.raises(CellCommandError, match="session 'main': it asked for input, which nobody can give here"):
+        run_cell(session, body, timeout=HEADLESS_LIMIT)
+    assert play(session, "trap - INT; stty sane -onlcr; echo next", None)[0] == "next\n"
+
+
+def test_what_reads_to_the_end_of_its_input_is_content_with_none(session: Session) -> None:
+    began = time.monotonic()
+    assert (
+        play(session, "cat; wc -c; python3 -c 'import sys; print(sys.stdin.read())'; echo end", None)[0] == "0\n\nend\n"
+    )
+    assert time.monotonic() - began < 5
+
+
+# ------------------------------------------------------------------ the end of it all
+
+
+def test_a_holder_that_is_killed_leaves_an_unknown_outcome_and_no_second_run(session: Session, tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+
+    class Killer(Notices):
+        def advance(self, cell: Cell, upto: int) -> None:
+            super().advance(cell, upto)
+            if b"go" in self.output:
+                [holder] = [one for one in leaks.processes_of(session.directory.parent.parent) if "-I" in one.cmdline()]
+                holder.kill()
+
+    with pytest.raises(CellCommandError, match="outcome is unknown"):
+        run_cell(session, f"echo x >>{ran}; echo go; sleep 600", sink=Killer())
+    assert ran.read_text() == "x\n"
+    session.stop(now=True)

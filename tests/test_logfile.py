@@ -1,0 +1,304 @@
+"""The log that a holder writes: every byte at its offset, the newest under the cap, gaps marked to the byte."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rounds import sessions, until
+from session_magics import Command, Exited, Registry, Running, SessionError, run_cell
+from session_magics.backends import native
+from session_magics.holder import launch, logfile
+from session_magics.holder.logfile import LogWriter
+from session_magics.log import EventReader, LogReader
+
+pytestmark = pytest.mark.usefixtures("root")
+
+DISK_BYTES = 1024 * 1024
+
+
+@pytest.fixture
+def registry(root: Path) -> Iterator[Registry]:
+    with sessions(root) as opened:
+        yield opened
+
+
+@pytest.fixture
+def disk() -> Iterator[Path]:
+    """A file system of DISK_BYTES bytes."""
+    if os.geteuid() != 0 or sys.platform != "linux":
+        pytest.skip("mounting a small file system needs root on Linux")
+    place = Path(tempfile.mkdtemp(prefix="smd"))
+    options = f"size={DISK_BYTES},mode=700"
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", place], capture_output=True, text=True)
+    if mounted.returncode:
+        place.rmdir()
+        pytest.skip(f"cannot mount a small file system: {mounted.stderr.strip()}")
+    yield place
+    subprocess.run(["umount", "-l", place], check=True)
+    place.rmdir()
+
+
+def fill(disk: Path) -> None:
+    """Take all that is free, to the last byte."""
+    with open(disk / "ballast", "ab", buffering=0) as ballast:
+        for size in (65536, 4096, 1):
+            try:
+                while ballast.write(b"x" * size) == size:
+                    pass
+            except OSError:
+                continue
+
+
+def free(disk: Path) -> None:
+    (disk / "ballast").unlink()
+
+
+def kept(directory: Path) -> list[tuple[int, bytes]]:
+    """What the log holds, as (offset, bytes), neighbours joined."""
+    pieces: list[tuple[int, bytes]] = []
+    with LogReader(directory) as log:
+        for offset, data in log.read(0, log.end()):
+            if pieces and pieces[-1][0] + len(pieces[-1][1]) == offset:
+                pieces[-1] = (pieces[-1][0], pieces[-1][1] + data)
+            elif data:
+                pieces.append((offset, data))
+    return pieces
+
+
+def bytes_on_disk(directory: Path) -> int:
+    return sum(path.stat().st_size for path in directory.glob("log.0*"))
+
+
+def gaps(directory: Path) -> list[tuple[int, object]]:
+    """(offset behind the gap, bytes lost) of each gap that is marked."""
+    return [(event.at, event.data["lost"]) for event in EventReader(directory).events()[0] if event.kind == "gap"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 9000), max_size=30), st.sampled_from([65536, 100_000]), st.integers(0, 29))
+def test_the_newest_bytes_are_kept_at_their_offsets_under_the_cap(sizes: list[int], cap: int, reopen: int) -> None:
+    directory = Path(tempfile.mkdtemp(prefix="smlog"))
+    try:
+        writer = LogWriter(str(directory), cap=cap)
+        sent = b""
+        for number, size in enumerate(sizes):
+            if number == reopen:  # the next generation of a session that had ended
+                writer.close()
+                writer = LogWriter(str(directory), cap=cap)
+            data = random.Random(number).randbytes(size)
+            sent += data
+            writer.append(data)
+            assert writer.end == len(sent)
+            assert bytes_on_disk(directory) <= cap
+        writer.close()
+        pieces = kept(directory)
+        if sent:
+            [(offset, data)] = pieces
+            assert data == sent[offset:]
+            assert len(data) >= min(len(sent), cap - 2 * cap // logfile.SEGMENTS)
+    finally:
+        shutil.rmtree(directory)
+
+
+def test_a_single_write_may_be_longer_than_the_cap(tmp_path: Path) -> None:
+    writer = LogWriter(str(tmp_path), cap=65536)
+    data = random.Random(1).randbytes(1_000_000)
+    writer.append(data)
+    writer.close()
+    [(offset, tail)] = kept(tmp_path)
+    assert tail == data[offset:]
+    assert 50_000 < len(tail) <= 65536
+
+
+def test_what_a_full_disk_refuses_is_counted_and_marked_to_the_byte(
+    disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logfile, "DISK_RETRY", 0.0)
+    writer = LogWriter(str(disk))
+    writer.append(b"before")
+    fill(disk)
+    data = random.Random(2).randbytes(300_000)
+    writer.append(data)
+    writer.append(b"lost too")
+    assert writer.end == 6 + 300_000 + 8
+    free(disk)
+    writer.append(b"after")
+    writer.close()
+    (start, first), (behind, last) = kept(disk)
+    assert (start, behind, last) == (0, 6 + 300_000 + 8, b"after")
+    assert first == (b"before" + data)[: len(first)]
+    assert gaps(disk) == [(behind, behind - len(first))]
+
+
+def test_a_disk_that_is_full_from_the_first_byte_on_loses_all_until_there_is_room(
+    disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logfile, "DISK_RETRY", 0.0)
+    writer = LogWriter(str(disk))
+    fill(disk)
+    for _ in range(50):
+        writer.append(b"x" * 1000)
+    assert list(disk.glob("log.0*")) == []
+    free(disk)
+    writer.append(b"here")
+    writer.close()
+    assert kept(disk) == [(50_000, b"here")]
+    assert gaps(disk) == [(50_000, 50_000)]
+
+
+def test_what_was_lost_last_counts_for_the_next_generation(disk: Path) -> None:
+    writer = LogWriter(str(disk))
+    writer.append(b"first")
+    fill(disk)
+    writer.append(b"x" * 10_000)
+    end = writer.end
+    length = sum(len(data) for _, data in kept(disk))
+    free(disk)
+    writer.close()
+    assert gaps(disk) == [(end, end - length)]
+    writer = LogWriter(str(disk))
+    assert writer.end == end == 10_005
+    writer.append(b"second")
+    writer.close()
+    assert kept(disk)[1:] == [(end, b"second")]
+
+
+def test_the_disk_is_tried_again_once_a_second_and_not_for_every_write(disk: Path) -> None:
+    writer = LogWriter(str(disk))
+    fill(disk)
+    writer.append(b"x")
+    free(disk)
+    for _ in range(100):
+        writer.append(b"y")
+    assert list(disk.glob("log.0*")) == []
+    until(lambda: writer.append(b"z") or list(disk.glob("log.0*")), 3)
+    writer.close()
+    [(offset, data)] = kept(disk)
+    assert set(data) == set(b"z")
+    assert gaps(disk) == [(offset, offset)]
+
+
+def test_an_event_that_was_cut_off_spoils_no_other(disk: Path) -> None:
+    writer = LogWriter(str(disk))
+    while os.stat(disk / "log.idx").st_size < 4000:
+        writer.event("filler")
+    fill(disk)
+    before = len(EventReader(disk).events()[0])
+    for number in range(60):  # the last page of the index still has room for one and a half
+        writer.event("torn", text="x" * number)
+    free(disk)
+    writer.event("whole", number=1)
+    writer.event("whole", number=2)
+    writer.close()
+    events = EventReader(disk).events()[0]
+    assert len(events) > before
+    assert [event.data["number"] for event in events if event.kind == "whole"] == [1, 2]
+
+
+# ---------------------------------------------------------------- through a holder
+
+
+def test_a_session_keeps_the_newest_under_its_cap(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    cap = 256 * 1024
+    plain = launch.encode
+    monkeypatch.setattr(native.launch, "encode", lambda **fields: plain(**fields, cap=b"%d" % cap))
+    code = "import os, sys\nfor n in range(200_000): sys.stdout.write('%07d\\n' % n)"
+    session = registry.start("flood", Command((sys.executable, "-I", "-S", "-c", code)))
+    assert session.wait(timeout=20) == 0
+    assert bytes_on_disk(session.directory) <= cap
+    [(offset, data)] = kept(session.directory)
+    assert offset + len(data) == 9 * 200_000
+    assert len(data) >= cap - 2 * cap // logfile.SEGMENTS
+    full = b"".join(b"%07d\r\n" % number for number in range(200_000))
+    assert data == full[offset:]
+    with LogReader(session.directory) as log:
+        assert log.bytes(0, log.end()) == data
+
+
+# Counts in steps that the test gives it by a FIFO, and leaves with 9.
+STEPS = """
+import sys
+for line in open(sys.argv[1]):
+    sys.stdout.write("".join("%07d\\n" % number for number in range(int(line))))
+    print("done", flush=True)
+    open(sys.argv[1] + ".back", "w").write("done")
+sys.exit(9)
+"""
+
+
+def test_a_full_disk_stops_no_program_and_hides_no_end(disk: Path, tmp_path: Path) -> None:
+    gate, back = tmp_path / "gate", tmp_path / "gate.back"
+    os.mkfifo(gate)
+    os.mkfifo(back)
+    with sessions(disk) as registry:
+        session = registry.start("stubborn", Command((sys.executable, "-I", "-S", "-c", STEPS, str(gate))))
+        with open(gate, "w", buffering=1) as go:
+            go.write("1\n")
+            back.read_text()
+            session.wait_for("done", 5)
+            fill(disk)
+            go.write("20000\n")  # more than there is room for
+            back.read_text()
+            assert isinstance(session.state(), Running)
+            assert session.info().running
+        assert session.wait(timeout=10) == 9
+        free(disk)
+        pieces = kept(session.directory)
+        assert pieces[0][1].startswith(b"0000000\r\ndone\r\n")
+        assert sum(len(data) for _, data in pieces) < 9 * 20_001 + 12
+
+
+def test_a_stop_works_on_a_full_disk(disk: Path) -> None:
+    with sessions(disk) as registry:
+        session = registry.start("busy", Command(("sh", "-c", "while :; do echo tick; sleep 0.01; done")))
+        session.wait_for("tick", 5)
+        fill(disk)
+        state = session.stop()
+        assert isinstance(state, Exited)
+        assert state.signal == 15
+
+
+def test_a_restart_on_a_full_disk_is_shown_as_what_it_is(disk: Path) -> None:
+    with sessions(disk) as registry:
+        session = registry.start("busy", Command(("sleep", "1000")))
+        first = session.state()
+        fill(disk)
+        registry.restart("busy")
+        state = session.state()
+        assert isinstance(state, Running)
+        assert state != first
+        assert session.info().generation == 2
+        assert isinstance(session.stop(), Exited)
+
+
+@pytest.mark.parametrize("shell", ["bash", "sh"])
+def test_cells_run_on_a_full_disk(disk: Path, shell: str) -> None:
+    with sessions(disk) as registry:
+        session = registry.shell("main", shell=shell, lifetime="detached", rc=False)
+        assert run_cell(session, "X=kept").returncode == 0
+        fill(disk)
+        assert run_cell(session, 'echo "$X"; test "$X" = kept').returncode == 0
+        assert run_cell(session, "(exit 3)", check=False).returncode == 3
+        free(disk)
+        until(lambda: session.output(run_cell(session, "echo back").begin) == b"back\n", 3)
+        session.stop()
+
+
+def test_a_start_on_a_full_disk_says_so_and_leaves_nothing(disk: Path) -> None:
+    with sessions(disk) as registry:
+        fill(disk)
+        with pytest.raises(SessionError, match=r"(?i)no space left"):
+            registry.start("name", Command(("sleep", "1000")))
+        free(disk)
+        assert registry.start("name", Command(("true",))).wait(timeout=10) == 0

@@ -1,0 +1,248 @@
+"""Many starters at once, killed starters, damaged records, unusable roots: one session suffers at most."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import leaks
+from others import in_another_process, said
+from rounds import rounds, until
+from session_magics import (
+    Command,
+    Exited,
+    FailedToStart,
+    Lost,
+    Registry,
+    Running,
+    StoreError,
+    Unknown,
+)
+from session_magics.states import STARTING
+from session_magics.testing import FakeBackend, FakeTerminal, Signalled, script
+
+SLEEP = Command(("sleep", "60"))
+PROJECT = str(Path(__file__).parent.parent)
+
+
+def forever(terminal: FakeTerminal) -> None:
+    terminal.write("ready\n")
+    terminal.pause()
+
+
+def stubborn(terminal: FakeTerminal) -> None:
+    while True:
+        try:
+            terminal.pause()
+        except Signalled as signalled:
+            if signalled.number == signal.SIGKILL:
+                raise
+
+
+@pytest.fixture
+def fake(root: Path) -> Iterator[Registry]:
+    """A registry over functions instead of programs."""
+    programs = {"forever": forever, "stubborn": stubborn, "true": script(), "false": script(code=1)}
+    with FakeBackend(programs, cells=lambda terminal, text: 0) as backend:
+        yield Registry(root, backend=backend)
+
+
+@pytest.fixture
+def real(root: Path) -> Iterator[Registry]:
+    registry = Registry(root)
+    yield registry
+    registry.stop_all(now=True)
+
+
+# ---------------------------------------------------------------- many at once
+
+
+def test_stop_all_stops_all_at_the_same_time(real: Registry) -> None:
+    for number in range(6):
+        real.start(f"s{number}", Command(("sh", "-c", "trap '' TERM HUP; echo ready; while :; do sleep 1; done")))
+        real.get(f"s{number}").wait_for("ready", 5)
+    began = time.monotonic()
+    assert len(real.stop_all(grace=0.5)) == 6
+    assert time.monotonic() - began < 2.5
+    assert not any(info.running for info in real.infos())
+
+
+def test_a_list_of_two_hundred_is_quick(fake: Registry) -> None:
+    for number in range(200):
+        fake.start(f"done-{number}", Command(("true",)))
+    for number in range(5):
+        fake.start(f"up-{number}", Command(("forever",)))
+    for number in range(200):
+        fake.get(f"done-{number}").wait(5)
+    times = []
+    for _ in range(20):
+        began = time.perf_counter()
+        infos = fake.infos()
+        times.append(time.perf_counter() - began)
+    assert len(infos) == 205 and sum(info.running for info in infos) == 5
+    assert min(times) < 0.05, f"{min(times) * 1000:.0f} ms"
+
+
+def test_of_many_processes_that_start_one_name_one_wins(real: Registry) -> None:
+    code = (
+        "print('go', flush=True); input()\n"
+        "try: print(r.start('one', Command(('sleep', '60'))).id)\n"
+        "except SessionExists as error: print('exists')\n"
+    )
+    for _ in range(3):
+        processes = [in_another_process(real.store.root, code) for _ in range(8)]
+        for process in processes:
+            assert process.stdout is not None and process.stdout.readline() == "go\n"
+        for process in processes:
+            assert process.stdin is not None
+            process.stdin.write("\n")
+            process.stdin.flush()
+        words = [said(process) for process in processes]
+        winners = [word for word in words if word != "exists"]
+        assert len(winners) == 1 and real.get("one").id == winners[0]
+        assert os.listdir(real.store.root / "sessions") == winners
+        real.remove("one", force=True)
+
+
+def test_processes_that_want_one_detached_shell_all_get_it(real: Registry) -> None:
+    code = "print(r.shell('main', lifetime='detached', rc=False).id)"
+    ids = {said(process) for process in [in_another_process(real.store.root, code) for _ in range(4)]}
+    assert ids == {real.get("main").id}
+
+
+@pytest.mark.timeout(300)
+def test_a_starter_killed_at_any_moment_leaves_a_free_name_or_the_truth(real: Registry) -> None:
+    count = rounds(30, 200)
+    code = "print('go', flush=True)\nr.start(sys.argv[1] if len(sys.argv) > 1 else NAME, Command(('sleep', '60')))"
+    names = []
+    for number in range(count):
+        name = f"s{number}"
+        process = in_another_process(real.store.root, code.replace("NAME", repr(name)))
+        assert process.stdout is not None and process.stdout.readline() == "go\n"
+        time.sleep(random.uniform(0, 0.1))  # the moment is what the test is about
+        process.kill()
+        process.communicate()
+        names.append(name)
+    for name in names:
+        until(lambda name=name: (found := real.find(name)) is None or found.state() != STARTING)  # type: ignore[misc]
+        found = real.find(name)
+        if found is None:
+            continue
+        state = found.state()
+        assert isinstance(state, Running | FailedToStart), f"{name}: {state}"
+        if isinstance(state, Running):
+            os.kill(state.pid, 0)
+            found.stop(now=True)
+    # What has a holder is stopped, so whatever still runs was started by nobody.
+    until(lambda: not leaks.processes_of(real.store.root), 5)
+    assert real.start(names[0], Command(("true",))).wait(5) == 0
+
+
+def test_threads_may_share_a_registry(fake: Registry) -> None:
+    errors: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            for _ in range(5):
+                fake.start(f"t{number}", Command(("forever",)))
+                fake.infos()
+                fake.remove(f"t{number}", force=True)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == [] and fake.infos() == []
+
+
+# --------------------------------------------------------------------- damage
+
+
+def one_line(error: BaseException) -> bool:
+    return "\n" not in str(error) and 0 < len(str(error)) < 300
+
+
+def test_damage_to_one_session_is_shown_and_hides_no_other(fake: Registry) -> None:
+    for name in ("spec", "run", "name", "exit", "good"):
+        fake.start(name, Command(("forever",)))
+    fake.get("exit").stop()
+    folders = {info.name: info.directory for info in fake.infos()}
+    (folders["spec"] / "spec.json").write_bytes((folders["spec"] / "spec.json").read_bytes()[:20])
+    run = bytearray((folders["run"] / "run.json").read_bytes())
+    run[0] ^= 1
+    (folders["run"] / "run.json").write_bytes(bytes(run))
+    (fake.store.root / "names" / "name").write_bytes(b"")
+    record = bytearray((folders["exit"] / "exit").read_bytes())
+    record[3] ^= 1
+    (folders["exit"] / "exit").write_bytes(bytes(record))
+    before = sorted(path for path in fake.store.root.rglob("*"))
+    states = {info.name: info.state for info in fake.infos()}
+    assert isinstance(states["spec"], Unknown) and "spec.json is damaged" in states["spec"].reason
+    assert states["run"] == Unknown("run record damaged")
+    assert isinstance(states["name"], Running), "its spec knows the name too"
+    assert states["exit"] == Lost("exit record damaged")
+    assert isinstance(states["good"], Running)
+    assert sorted(path for path in fake.store.root.rglob("*")) == before, "nothing is deleted"
+    fake.get("spec").stop()
+    with pytest.raises(StoreError) as caught:
+        fake.restart("spec")
+    assert one_line(caught.value)
+
+
+def test_a_session_with_a_damaged_run_record_can_be_stopped(real: Registry) -> None:
+    session = real.start("one", SLEEP)
+    pid = session.info().pid
+    assert pid is not None
+    (session.directory / "run.json").write_bytes(b"{")
+    state = session.stop(now=True)
+    assert isinstance(state, Exited | Lost), state
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_a_name_whose_file_leads_nowhere_can_be_removed(fake: Registry) -> None:
+    session = fake.start("one", Command(("true",)))
+    session.wait(5)
+    fake.store.discard(session.id)
+    (fake.store.root / "names" / "one").write_bytes(b"\xff\xfe")
+    assert [type(info.state) for info in fake.infos()] == [Unknown]
+    with pytest.raises(StoreError) as caught:
+        fake.get("one")
+    assert one_line(caught.value)
+    fake.remove("one")
+    assert fake.infos() == []
+
+
+def test_a_root_that_cannot_be_used_is_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "target").mkdir(mode=0o700)
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    (tmp_path / "file").touch()
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    places = [tmp_path / "link", tmp_path / "file", tmp_path / "open", Path("/proc/nowhere")]
+    if os.geteuid() == 0:
+        (tmp_path / "foreign").mkdir(mode=0o700)
+        os.chown(tmp_path / "foreign", 12345, 12345)
+        places.append(tmp_path / "foreign")
+    for place in places:
+        with pytest.raises(StoreError) as caught:
+            Registry(place)
+        assert one_line(caught.value) and re.search(re.escape(str(place)), str(caught.value))
+
+
+def test_an_uncommonly_long_root_works(tmp_path: Path) -> None:
+    registry = Registry(tmp_path / ("d" * 100) / ("e" * 100))
+    session = registry.start("one", SLEEP)
+    assert isinstance(session.state(), Running)
+    assert isinstance(session.stop(now=True), Exited)
