@@ -225,6 +225,9 @@ def a_bell_rings_once_for_each_watch(rig: Rig) -> None:
         link.watch(NO_OFFSET, link.index_size)
         link.resize(31, 91)
         receive_until(link, lambda: link.index_size, "a bell for an event")
+        rung = link.index_size
+        link.resize(32, 92)
+        same((link.receive(QUIET), link.index_size), (False, rung), "what came after the one bell")
 
 
 # --------------------------------------------------------------------- cells

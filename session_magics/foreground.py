@@ -81,8 +81,15 @@ class _Question:
     canonical: bool
     end: int
     """How far the output had come when it was put."""
+    missed: int = 0
+    """How many looks in a row have found the command doing something else; once is a signal that it takes."""
     stale: bool = False
-    """Whether the command was seen doing something else meanwhile."""
+    """Whether it has done something else in between."""
+
+    def seen(self, *, waiting: bool) -> None:
+        """Take note of a look."""
+        self.missed = 0 if waiting else self.missed + 1
+        self.stale = self.stale or self.missed > 1
 
 
 class Foreground:
@@ -210,14 +217,15 @@ class Foreground:
             self._fetch_answer(self._question)
         if now < max(wait.next_probe, self._quiet_since + PROBE_QUIET):
             return False
-        wait.next_probe = now + (PROBE_LATER if now - self._quiet_since > PROBE_CALM else PROBE_QUIET)
+        calm = self._question is None and now - self._quiet_since > PROBE_CALM
+        wait.next_probe = now + (PROBE_LATER if calm else PROBE_QUIET)
         try:
             state = self._cell.probe()
         except SessionNotRunning:
             return False
         wanted = state.kind == "read" or (state.kind == "poll" and not state.canonical and self._asker is None)
-        if self._question is not None and not wanted:
-            self._question.stale = True
+        if self._question is not None:
+            self._question.seen(waiting=wanted)
         if not wanted:
             wait.since, wait.kind = 0.0, "no"
             return False

@@ -113,8 +113,15 @@ def test_of_many_processes_that_start_one_name_one_wins(real: Registry) -> None:
 
 
 def test_processes_that_want_one_detached_shell_all_get_it(real: Registry) -> None:
-    code = "print(r.shell('main', lifetime='detached', rc=False).id)"
-    ids = {said(process) for process in [in_another_process(real.store.root, code) for _ in range(4)]}
+    code = "print('go', flush=True); input()\nprint(r.shell('main', lifetime='detached', rc=False).id)"
+    processes = [in_another_process(real.store.root, code) for _ in range(6)]
+    for process in processes:
+        assert process.stdout is not None and process.stdout.readline() == "go\n"
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+    ids = {said(process) for process in processes}
     assert ids == {real.get("main").id}
 
 
@@ -205,6 +212,7 @@ def test_a_session_with_a_damaged_run_record_can_be_stopped(real: Registry) -> N
     pid = session.info().pid
     assert pid is not None
     (session.directory / "run.json").write_bytes(b"{")
+    assert real.backend.force(session.directory, session.id) == (), "no survivors"
     state = session.stop(now=True)
     assert isinstance(state, Exited | Lost), state
     with pytest.raises(ProcessLookupError):

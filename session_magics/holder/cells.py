@@ -17,6 +17,8 @@ from session_magics.holder.records import Records, listed_trap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from session_magics.holder.child import Terminal
     from session_magics.holder.logfile import LogWriter
     from session_magics.holder.loop import Loop
@@ -41,8 +43,10 @@ class Shell:
     ``terminal`` is the live shell, or None between two. Calls come from the loop's thread only.
     """
 
-    def __init__(self, loop: Loop, log: LogWriter, name: str, program: bytes, *, rc: bool) -> None:
-        self.loop, self.log = loop, log
+    def __init__(
+        self, loop: Loop, log: LogWriter, name: str, program: bytes, *, rc: bool, changed: Callable[[], None]
+    ) -> None:
+        self.loop, self.log, self._changed = loop, log, changed
         self.dialect = dialect(name, program, os.getcwdb(), rc=rc)
         self.terminal: Terminal | None = None
         self.active: Active | None = None
@@ -123,7 +127,8 @@ class Shell:
             return
         request = self.waiting.pop(0)
         self._number += 1
-        begin, end = (binascii.hexlify(os.urandom(12)) for _ in range(2))
+        nonces = binascii.hexlify(os.urandom(24))
+        begin, end = nonces[:24], nonces[24:]
         cell = Cell(self._number, request.text, begin, end)
         cell.flags, cell.int_trap, cell.debug = self._flags, self._int_trap, self._debug
         cell.last = self._last
@@ -253,12 +258,14 @@ class Shell:
             self._last = finished.status if finished.status >= 0 else 128 - finished.status
             finished.restarted = self.notice
             self.notice = b""
+        active.request.done(finished)
+        if not active.request.hidden:
             self.log.event(
                 "end", finished.end, n=finished.number, begin=finished.begin, status=finished.status,
                 state=finished.state, seconds=round(finished.duration, 6),
                 cwd=finished.cwd.decode("utf-8", "surrogateescape"),
             )  # fmt: skip
-        active.request.done(finished)
+        self._changed()
         self._next()
 
     def died(self, code: int | None, signal: int | None) -> None:

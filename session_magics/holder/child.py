@@ -95,7 +95,8 @@ class Terminal:
 
     def reset(self) -> None:
         """Bring back the modes the terminal had at the start, and drop what was typed and not read."""
-        termios.tcsetattr(self.tty_fd, termios.TCSANOW, self._sane)
+        if termios.tcgetattr(self.tty_fd) != self._sane:
+            termios.tcsetattr(self.tty_fd, termios.TCSANOW, self._sane)
         termios.tcflush(self.tty_fd, termios.TCIFLUSH)
 
     def release(self) -> None:

@@ -58,7 +58,7 @@ class Holder:
         self.terminal: Terminal | None = None
         self.shell: Shell | None = None
         if launch.shell:
-            self.shell = Shell(self.loop, self.log, launch.shell, launch.argv[0], rc=launch.rc)
+            self.shell = Shell(self.loop, self.log, launch.shell, launch.argv[0], rc=launch.rc, changed=self.ring)
         self._answerer = Answerer(self.loop)
         self._escalation = Escalation()
         self._input = b""

@@ -76,7 +76,6 @@ class Requests:
 
             def done(finished: Finished) -> None:
                 client.send(wire.DONE, request, *finished.fields())
-                self._holder.ring()
 
             def begun(number: int, begin: int, notice: bytes) -> None:
                 client.send_later(wire.BEGUN, request, b"%d" % number, b"%d" % begin, notice)

@@ -35,8 +35,9 @@ class Dialect:
 
     In the templates ``@U`` stands before a utility and ``@S`` before a special built-in, so that neither an alias
     nor a function of the user's can take its place; ``@F`` redirects into the FIFO and ``@T`` to the terminal.
-    Both are opened for reading and writing: that never blocks, even when the holder is gone. Shells read a pipe
-    byte by byte, a system call each, so the lines of a cell are short and the functions long.
+    Both are opened for reading and writing: that never blocks, even when the holder is gone. Some shells read a pipe
+    byte by byte, a system call each, so the lines of a cell are short and the functions long. The environment is
+    reported last, under the number 0: nobody waits for it.
     """
 
     utility = b"\\command "
@@ -57,8 +58,8 @@ __sm_t() { @Uprintf '\001T\t%s\t' "$1"; }
 __sm_v() { @Uprintf '\001V\t%s\t' "$1"; @Sexport -p; @Uprintf '\0'; }
 __sm_x() { { __sm_v "$__sm_i"; @Uprintf '\001X\t%s\t%s\0' "$__sm_i" "$PWD"; } @F 2>/dev/null; }
 __sm_e() { @Strap '' INT; __sm_f=$-; @Sset +exuv
- { __sm_v "$1"; @Uprintf '\001E\t%s\t%s\t%s\t%s\0' "$1" "$2" "$__sm_f" "$PWD"; } @F
- @Uprintf '\033]7788;%s\007' "$3" @T; __sm_n=$1; [ -z "$PS1$PS2" ] || PS1= PS2=; }
+ @Uprintf '\001E\t%s\t%s\t%s\t%s\0' "$1" "$2" "$__sm_f" "$PWD" @F
+ @Uprintf '\033]7788;%s\007' "$3" @T; __sm_n=$1; __sm_v 0 @F; [ -z "$PS1$PS2" ] || PS1= PS2=; }
 """
     exit_hook = b"@Strap __sm_x EXIT\n"
     ending = (
