@@ -267,7 +267,7 @@ class Registry(Catalogue):
         missing = sorted(set(spec.env_names) - set(env or {}))
         if missing:
             raise UsageMistake(
-                f"the values of {', '.join(missing)} are not stored: give them to restart({name!r}, env={{…}}), "
+                f"the values of {', '.join(missing)} are not stored: give them again (restart {name} --env K=V), "
                 f"or start {name!r} anew"
             )
         if isinstance(state, Unknown):

@@ -82,7 +82,7 @@ def parse_words(words: Sequence[str], *, program: str = "%session") -> Namespace
     """Read a verb and its words; the result has ``verb`` and what that verb takes (None: not given).
 
     start: name, argv (tuple, empty with shell), shell, cwd, env and labels (dicts), size, lifetime, restart, wait_for,
-    timeout. list: json, labels. info, snapshot, interrupt, restart: name. tail: name, lines, follow. send: name, text,
+    timeout. list: json, labels. info, snapshot, interrupt: name. restart: name, env. tail: name, lines, follow. send: name, text,
     enter, keys (names for ``key_bytes``, sent after the text). wait: name, timeout, pattern. stop: names, all, grace,
     now. remove: names, force, keep_log. resize: name, size. doctor: nothing more.
     """
@@ -237,6 +237,14 @@ def _finish_stop(parser: OptionParser, call: Namespace) -> None:
         parser.error("--now leaves no grace: give --now or --grace")
 
 
+def _restart_options(parser: OptionParser) -> None:
+    parser.option("--env", metavar="K=V", type=kind.pair, action="append", default=[], help="may be repeated")
+
+
+def _finish_restart(_: OptionParser, call: Namespace) -> None:
+    call.env = dict(call.env)
+
+
 def _remove_options(parser: OptionParser) -> None:
     parser.option("--force", action="store_true", help="stop what still runs first")
     parser.option("--keep-log", action="store_true", help="leave the log's files")
@@ -274,7 +282,9 @@ VERBS: Mapping[str, _Verb] = {
     "stop": _Verb(
         "NAME…|--all [--grace S] [--now]", "end all processes of a session", _stop_options, (), "names", _finish_stop
     ),
-    "restart": _Verb("NAME", "stop a session and start its program anew", fixed=_NAME),
+    "restart": _Verb(
+        "NAME [--env K=V]…", "stop a session and start its program anew", _restart_options, _NAME, "", _finish_restart
+    ),
     "remove": _Verb(
         "NAME… [--force] [--keep-log]", "forget ended sessions", _remove_options, (), "names", _finish_remove
     ),

@@ -177,7 +177,7 @@ class Verbs:
         return [session.name for session in sessions]
 
     def _restart(self, words: Namespace) -> Session:
-        return self._registry.restart(words.name)
+        return self._registry.restart(words.name, env=words.env or None)
 
     def _remove(self, words: Namespace) -> list[str]:
         names = list(dict.fromkeys(words.names))
