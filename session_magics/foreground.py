@@ -30,6 +30,8 @@ SAME_PRESS = 0.25
 """Seconds in which further interrupts are the same gesture: a double click is not to kill what the first one ends."""
 ASK_POLL = 0.05
 """Seconds between looks for an answer while a question is open."""
+LOOK_AGAIN = 0.05
+"""Seconds until a second look decides: a signal, such as that of a child's end, wakes a command from its read."""
 EOF = "\x04"
 """What a front end sends for end-of-file."""
 PROMPT_BYTES = 2048
@@ -284,6 +286,9 @@ class Foreground:
         """
         try:
             state = self._cell.probe()
+            if state.kind == "no":
+                time.sleep(LOOK_AGAIN)
+                state = self._cell.probe()
             if state.kind == "no":
                 return "the command no longer waits for input"
             modes = (not state.echo, state.canonical)

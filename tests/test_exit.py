@@ -295,7 +295,7 @@ def test_wait_sits_out_restarts_until_a_stop(registry: Registry) -> None:
     assert not outcomes
     session.stop()
     waiter.join(10)
-    assert outcomes == [5]
+    assert outcomes in ([5], [-signal.SIGTERM])  # in a pause, or in the middle of the next attempt
 
 
 def test_restart_keeps_id_name_and_log_and_begins_the_next_generation(registry: Registry) -> None:

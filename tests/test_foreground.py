@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -172,7 +173,8 @@ def test_a_program_that_takes_single_keys_gets_no_enter(session: Session) -> Non
     assert shown == "y/n y why so\n[yso]\n"
 
 
-GONE_ON = "the command went on and asks something else: the answer was dropped"
+# Which of the two it is depends on whether the next read has begun.
+GONE_ON = "the command (went on and asks something else|no longer waits for input): the answer was dropped"
 
 
 @pytest.mark.parametrize(
@@ -195,7 +197,8 @@ def test_an_answer_that_comes_too_late_is_dropped(
     sink, person = Notices(), Person(late, "real")
     body = f"cd {tmp_path}; printf 'first? '; timeout --foreground 0.6 cat; {rest}"
     assert play(session, body, person, sink)[0] == "first? " + output
-    assert sink.lines == [notice]
+    assert len(sink.lines) == 1
+    assert re.fullmatch(notice, sink.lines[0])
     assert play(session, "read -t 0.1 y; echo [$y]", None)[0] == "[]\n"
 
 

@@ -27,10 +27,10 @@ __all__ = ["Finished", "Request", "Shell"]
 
 MARK_PATIENCE = 0.05
 """Seconds to wait for the mark once the record of the end is there; on Linux it has always come before."""
-TAKEN_CHECK = (0.02, 0.5)
-"""Seconds until the first look whether the line that reports the end was read without effect, doubled up to the
-second figure. An interrupt can hit a shell while it reads that line, dash drops what waits in its pipe on an
-error, and fish misses about one in six keys that come while it draws its first prompt."""
+LOOKS = (0.02, 1.0)
+"""Seconds until the first look after the shell while a command runs, doubled up to the second figure."""
+UNHEARD_LIMIT = 3.0
+"""Seconds for which a shell may read what asks it for its report and not give it, before it is restarted."""
 EXEC_CHECK = 0.05
 """Seconds after which a process that closed its commands without ending counts as replaced."""
 START_LIMIT = 10.0
@@ -62,18 +62,19 @@ class Shell:
         self._rc = rc
         self._cutter = Cutter()
         self._records = Records()
-        self._flags = self._int_trap = b""
-        self._debug = False
+        self._flags = self._traps = b""
         self._pipe: Pipe | None = None
         self._at_prompt = False  # of a shell that has to be asked by a key: that it reads keys
         self._fifo = _open_fifo("records")
+        if self.dialect.keys:
+            _make_fifo("lines")  # before the shell that is going to read it
         loop.watch(self._fifo, self._records_readable)
 
     def adopt(self, terminal: Terminal, commands: int, *, cwd: bytes) -> None:
         """Take a shell that was just started with ``commands`` as the writing end of its standard input."""
         self.terminal = terminal
-        self.replaced = self.ready = self._debug = self._at_prompt = False
-        self._flags = self._int_trap = b""
+        self.replaced = self.ready = self._at_prompt = False
+        self._flags = self._traps = b""
         initial = self.dialect.init(terminal.tty_path)
         for name, text in self.dialect.files().items():
             fd = os.open(name, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -130,14 +131,13 @@ class Shell:
         nonces = binascii.hexlify(os.urandom(24))
         begin, end = nonces[:24], nonces[24:]
         cell = Cell(self._number, request.text, begin, end)
-        cell.flags, cell.int_trap, cell.debug = self._flags, self._int_trap, self._debug
-        cell.last = self._last
+        cell.flags, cell.traps, cell.last = self._flags, self._traps, self._last
         first, second = self.dialect.command(cell)
         self.active = Active(request, cell, second)
         self._cutter.expect(mark(begin), mark(end))
         if self.dialect.keys:
             press(terminal, first)
-            self._check_taken(self.active, TAKEN_CHECK[0])
+            self._watch(self.active)
         else:
             terminal.reset()
             pipe.send(first)
@@ -199,19 +199,17 @@ class Shell:
         self._at_prompt = True
         if self.active is None:
             self._next()
-        elif self.active.begin is not None:
-            self._ask_again(self.active)
+        elif self.active.begin is not None and self.terminal is not None:
+            press(self.terminal, self.dialect.keys[1])
 
     def _record(self, active: Active, kind: bytes, body: bytes) -> None:
         if kind == b"B" and not active.told:
             active.told = True
             if self.dialect.keys and self.terminal:
-                self.loop.cancel(active.check)
                 self.terminal.reset()  # which drops a key that was pressed twice
             if self._pipe:
                 self._pipe.send(active.second)
-            if self.dialect.drops_input:
-                self._check_taken(active, TAKEN_CHECK[0])
+            self._watch(active)
         elif kind == b"T":
             active.traps = body
         elif kind == b"S":
@@ -245,8 +243,7 @@ class Shell:
             return
         self.cwd = finished.cwd
         self._flags = active.flags
-        self._int_trap = listed_trap(active.traps, b"INT")
-        self._debug = bool(listed_trap(active.traps, b"DEBUG"))
+        self._traps = active.traps
         self._conclude(active, finished)
 
     def _conclude(self, active: Active, finished: Finished) -> None:
@@ -314,29 +311,60 @@ class Shell:
             return
         active.interrupted = True
         self.escalation.interrupt(self.terminal)
-        self._check_taken(active, TAKEN_CHECK[0])
+        self._watch(active)
 
-    def _check_taken(self, active: Active, seconds: float) -> None:
-        """Have the end reported again whenever the shell has read all it was given and not reported."""
+    def _watch(self, active: Active, seconds: float = LOOKS[0]) -> None:
+        """Look after the command from time to time until it ends, soon at first."""
 
         def look() -> None:
-            if self.active is active and self.terminal is not None:
-                self._ask_again(active)
-                if not self._int_trap:
-                    self.escalation.missed(self.terminal)
-                self._check_taken(active, min(TAKEN_CHECK[1], seconds * 2))
+            if self.active is not active or self.terminal is None:
+                return
+            self._wake(self.terminal)
+            if self.dialect.keys:
+                self._press_again(active, self.terminal)
+            else:
+                self._ask_again(active, self.terminal)
+            if active.interrupted and not listed_trap(self._traps, b"INT"):
+                self.escalation.missed(self.terminal)
+            self._watch(active, LOOKS[0] if active.unheard else min(LOOKS[1], seconds * 2))
 
         self.loop.cancel(active.check)
         active.check = self.loop.later(seconds, look)
 
-    def _ask_again(self, active: Active) -> None:
-        if self.terminal is None or self._pipe is None:
+    @staticmethod
+    def _wake(terminal: Terminal) -> None:
+        """A shell that is stopped (``suspend``) has nobody who could take it up again."""
+        shell = entry(terminal.pid)
+        if shell is not None and shell.state == "T":
+            os.kill(terminal.pid, _signal.SIGCONT)
+
+    def _press_again(self, active: Active, terminal: Terminal) -> None:
+        """The key that runs the cell may be missed while the shell draws its first prompt."""
+        if not active.told:
+            press(terminal, RUN)
+        elif active.interrupted and at_editor(terminal):
+            press(terminal, AGAIN)
+
+    def _ask_again(self, active: Active, terminal: Terminal) -> None:
+        """Ask for the report again if the shell has read all it was given and not reported.
+
+        An interrupt can hit a shell while it reads the line that reports, and dash drops what waits in its pipe on an
+        error. A shell that is asked in vain cannot report any more: its functions are unset, or descriptors are
+        at their limit.
+        """
+        if not active.told or self._pipe is None or not self._pipe.taken:
             return
-        if self.dialect.keys is None:
-            if self._pipe.taken:
-                self._pipe.send(active.second)
-        elif not active.told or at_editor(self.terminal):
-            press(self.terminal, self.dialect.keys[active.told])
+        now = time.monotonic()
+        active.unheard = active.unheard or now
+        if now - active.unheard < UNHEARD_LIMIT:
+            self._pipe.send(active.second)
+        elif reads_pipe(terminal.pid):
+            where = os.fsdecode(self.cwd)
+            self.notice = os.fsencode(
+                f"the shell could not report the command's end any more, as functions or limits of its own were "
+                f"changed; it was restarted in {where} with its exported environment"
+            )
+            os.kill(terminal.pid, _signal.SIGKILL)
 
     def _close_pipe(self) -> None:
         if self._pipe is not None:
@@ -350,10 +378,14 @@ class Shell:
         self._close_pipe()
 
 
-def _open_fifo(name: str) -> int:
-    """Make a FIFO in the session's directory if need be. It is open for writing too: never an end of file."""
+def _make_fifo(name: str) -> None:
     try:
         os.mkfifo(name, 0o600)
     except FileExistsError:
         pass
+
+
+def _open_fifo(name: str) -> int:
+    """Make a FIFO in the session's directory if need be. It is open for writing too: never an end of file."""
+    _make_fifo(name)
     return os.open(name, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -72,6 +72,7 @@ class Active:
         self.values: list[bytes] = []
         self.timer: Timer | None = None
         self.check: Timer | None = None
+        self.unheard = 0.0  # when the shell had first read all it was given and not reported; 0 for never
 
     def outcome(self) -> Finished | None:
         """How it ended, as far as the shell says so; None while a part of the report is missing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from session_magics.holder.dialects.posix import Cell, Dialect, quoted
+from session_magics.holder.records import listed_trap
 
 
 class Bash(Dialect):
@@ -11,7 +12,9 @@ class Bash(Dialect):
     A plain ``eval`` would do, but for ``set -o vi`` and ``set -o emacs``: in an interactive bash that reads its
     commands from a pipe they make readline the source of input in the middle of the eval, and bash 5.2 crashes.
     While a file is sourced bash is not ``interactive`` in this sense, and they only set the option. Sourcing also
-    gives ``return`` a meaning. It suspends a DEBUG trap, so with one set the text is evaluated directly.
+    gives ``return`` a meaning. It suspends a DEBUG trap, and an ERR trap would fire for the failing stub as well, so
+    both are taken away before and set again by the first words of what is evaluated. A RETURN trap would fire at the
+    end of the stub: with one set, the text is evaluated directly.
     """
 
     utility = b"\\builtin "
@@ -24,10 +27,12 @@ class Bash(Dialect):
     )
     functions = (
         b'__sm_w() { @Uprintf "$@" || \\command printf "$@"; }\n'  # the built-in one can be disabled
+        b'__sm_a() { @Sset -- "$1" "$__sm_traps"; __sm_traps=; @Seval "$2"; @Sreturn "$1"; }\n'
         + Dialect.functions.replace(b"@Uprintf", b"__sm_w").replace(
-            b'[ -z "$PS1$PS2" ] || PS1= PS2=;', b'[ -z "$PS1$PS2${PS0-}" ] || PS1= PS2= PS0=;'
+            b'[ -z "$PS1$PS2" ] || PS1= PS2=', b'[ -z "$PS1$PS2${PS0-}" ] || PS1= PS2= PS0='
         )
     )
+    ending = Dialect.ending.replace(b"@A$?;", b'@A$?;[ -z "${__sm_traps-}" ]||__sm_a 0;')  # a syntax error
 
     def init(self, tty: bytes) -> bytes:
         """See Dialect."""
@@ -40,9 +45,14 @@ class Bash(Dialect):
 
     def run(self, cell: Cell, before: bytes, *, traced: bool) -> bytes:
         """See Dialect."""
-        if cell.debug:
+        if listed_trap(cell.traps, b"RETURN"):
             return super().run(cell, before, traced=traced)
-        before = b"__sm_cell=" + quoted(cell.text) + b"; " + before
+        text = cell.text
+        traps = b"; ".join(one for one in (listed_trap(cell.traps, name) for name in (b"ERR", b"DEBUG")) if one)
+        if traps:
+            before = b"\\builtin trap - ERR DEBUG; __sm_traps=" + quoted(traps) + b"; " + before
+            text = b"{ __sm_a %d; } >/dev/null 2>&1; " % (0 if b"e" in cell.flags else cell.last) + text
+        before = b"__sm_cell=" + quoted(text) + b"; " + before
         if traced:
             return b"{ " + before + b'\\builtin . "$__sm_stub".traced <"$__sm_tty"; } >/dev/null 2>&1;'
         return b"{ " + before + b'} >/dev/null 2>&1; \\builtin . "$__sm_stub" <"$__sm_tty" ;'

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from session_magics.holder.records import listed_trap
+
 
 def mark(nonce: bytes) -> bytes:
     """What stands in the output where a command begins or ends; a control string that no terminal knows."""
@@ -16,16 +18,14 @@ def quoted(text: bytes) -> bytes:
 class Cell:
     """What the lines of one command need to know."""
 
-    __slots__ = ("begin", "debug", "end", "flags", "int_trap", "last", "number", "text")
+    __slots__ = ("begin", "end", "flags", "last", "number", "text", "traps")
 
     def __init__(self, number: int, text: bytes, begin: bytes, end: bytes) -> None:
         self.number, self.text, self.begin, self.end = number, text, begin, end
         self.flags = b""
         """Letters of ``$-`` as the last command left them."""
-        self.int_trap = b""
-        """The user's own trap on INT as ``trap`` lists it, or nothing."""
-        self.debug = False
-        """Whether the user has a DEBUG trap."""
+        self.traps = b""
+        """What ``trap`` listed then."""
         self.last = 0
         """The status that ``$?`` shall have at the start."""
 
@@ -37,7 +37,8 @@ class Dialect:
     nor a function of the user's can take its place; ``@F`` redirects into the FIFO and ``@T`` to the terminal.
     Both are opened for reading and writing: that never blocks, even when the holder is gone. Some shells read a pipe
     byte by byte, a system call each, so the lines of a cell are short and the functions long. The environment is
-    reported last, under the number 0: nobody waits for it.
+    reported last, under the number 0: nobody waits for it. TMOUT, after which some shells end that read no command,
+    is 0 between cells; it and the prompts come last of all, as setting a read-only variable ends the function.
     """
 
     utility = b"\\command "
@@ -52,14 +53,16 @@ class Dialect:
     lost = "functions, aliases, unexported variables and jobs"
     prepare = b"PS1= PS2= __sm_n=0 __sm_i=0; @Strap '' INT\n"
     functions = rb"""
-__sm_b() { __sm_i=$1; @Uprintf '\001B\t%s\t\0' "$1" @F; @Uprintf '\033]7788;%s\007' "$2" @T; }
+__sm_b() { __sm_i=$1; [ -z "${__sm_tm-}" ] || { TMOUT=$__sm_tm; __sm_tm=; }
+ @Uprintf '\001B\t%s\t\0' "$1" @F; @Uprintf '\033]7788;%s\007' "$2" @T; }
 __sm_r() { return "$1"; }
 __sm_t() { @Uprintf '\001T\t%s\t' "$1"; }
 __sm_v() { @Uprintf '\001V\t%s\t' "$1"; @Sexport -p; @Uprintf '\0'; }
 __sm_x() { { __sm_v "$__sm_i"; @Uprintf '\001X\t%s\t%s\0' "$__sm_i" "$PWD"; } @F 2>/dev/null; }
 __sm_e() { @Strap '' INT; __sm_f=$-; @Sset +exuv
  @Uprintf '\001E\t%s\t%s\t%s\t%s\0' "$1" "$2" "$__sm_f" "$PWD" @F
- @Uprintf '\033]7788;%s\007' "$3" @T; __sm_n=$1; __sm_v 0 @F; [ -z "$PS1$PS2" ] || PS1= PS2=; }
+ @Uprintf '\033]7788;%s\007' "$3" @T; __sm_n=$1; __sm_v 0 @F; [ -z "$PS1$PS2" ] || PS1= PS2=
+ [ -z "${TMOUT-}" ] || { __sm_tn=$TMOUT; TMOUT=0; __sm_tm=$__sm_tn; }; }
 """
     exit_hook = b"@Strap __sm_x EXIT\n"
     ending = (
@@ -96,7 +99,8 @@ __sm_e() { @Strap '' INT; __sm_f=$-; @Sset +exuv
     def command(self, cell: Cell) -> tuple[bytes, bytes]:
         """What runs a cell: a line, and what the shell gets once that has begun, lines that report the end again."""
         flags = bytes(one for one in cell.flags if one in b"euvx")
-        before = b"__sm_b %d %s; " % (cell.number, cell.begin) + (cell.int_trap or self.fill(b"@Strap - INT")) + b"; "
+        before = b"__sm_b %d %s; " % (cell.number, cell.begin)
+        before += (listed_trap(cell.traps, b"INT") or self.fill(b"@Strap - INT")) + b"; "
         if flags:
             before += self.fill(b"@Sset -") + flags + b"; "
         if b"e" not in flags:  # with it, a status that is not 0 would end the shell here
@@ -108,7 +112,7 @@ __sm_e() { @Strap '' INT; __sm_f=$-; @Sset +exuv
     def run(self, cell: Cell, before: bytes, *, traced: bool) -> bytes:
         """The part of the line that runs the text, ``before`` coming first and unheard."""
         run = self.special + b"eval " + quoted(cell.text) + b" <" + self.tty
-        if traced or cell.debug:
+        if traced or listed_trap(cell.traps, b"DEBUG"):
             return self.muffled(before + run)
         return b"{ " + before + b"} >/dev/null 2>&1; " + run + b" ;"
 

@@ -28,7 +28,7 @@ class Zsh(Dialect):
         b"@Ssetopt no_hist_ignore_space; @Utypeset +x PS1 PS2; @Sunset HISTFILE; @Ssetopt no_notify\n"
         b"PROMPT= PROMPT2= RPROMPT= __sm_n=0 __sm_i=0; @Strap '' INT\n"
     )
-    functions = Dialect.functions.replace(b"PS1= PS2=; }\n", b"PS1= PS2=\n zshaddhistory_functions=(__sm_h); }\n")
+    functions = Dialect.functions.replace(b"PS1= PS2=\n", b"PS1= PS2=\n zshaddhistory_functions=(__sm_h)\n")
     exit_hook = b"zshexit_functions+=(__sm_x)\n"
 
     def init(self, tty: bytes) -> bytes:

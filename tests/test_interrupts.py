@@ -1,0 +1,271 @@
+"""Interrupts: collected and never lost, heard by the foreground job alone, harder when repeated, harmless at any moment."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+import leaks
+from conftest import LiveKernel, Outcome
+from live import answer, live_kernel, run_with, until
+from session_magics import Registry
+from session_magics.interrupts import noticed
+
+# Seconds between two presses that are two and not one.
+APART = 0.4
+# Moments, in seconds after a cell was sent, at which it is interrupted at random.
+MOMENTS = 60
+LATEST = 0.02
+
+
+@pytest.fixture(scope="module")
+def shared(client_loop: None) -> Iterator[LiveKernel]:
+    with live_kernel() as live:
+        yield live
+
+
+def press(live: LiveKernel, *, after: float = 0.0) -> Callable[[], None]:
+    """The action of pressing the stop button."""
+
+    def interrupt() -> None:
+        time.sleep(after)
+        live.cells.interrupt(False)
+
+    return interrupt
+
+
+# ------------------------------------------------------------------ collecting
+
+
+def test_interrupts_are_counted_and_not_raised() -> None:
+    handler = signal.getsignal(signal.SIGINT)
+    with noticed() as interrupts:
+        assert interrupts.take() == 0
+        for _ in range(3):
+            os.kill(os.getpid(), signal.SIGINT)
+        assert interrupts.take() == 3
+    assert signal.getsignal(signal.SIGINT) == handler
+
+
+def test_an_interrupt_that_nobody_took_is_raised_at_the_end() -> None:
+    before, handler = leaks.descriptors(), signal.getsignal(signal.SIGINT)
+    reached = False
+    with pytest.raises(KeyboardInterrupt), noticed():
+        os.kill(os.getpid(), signal.SIGINT)
+        reached = True
+    assert reached
+    assert signal.getsignal(signal.SIGINT) == handler
+    assert leaks.descriptors() == before
+
+
+def test_a_block_in_a_block_goes_on_with_what_came_before() -> None:
+    with noticed() as outer:
+        os.kill(os.getpid(), signal.SIGINT)
+        with noticed() as inner:
+            os.kill(os.getpid(), signal.SIGINT)
+            assert inner.take() == 2
+            os.kill(os.getpid(), signal.SIGINT)
+        assert outer.take() == 1
+
+
+def test_a_thread_leaves_the_handler_alone() -> None:
+    handler, seen = signal.getsignal(signal.SIGINT), []
+
+    def run() -> None:
+        with noticed() as interrupts:
+            seen.append((signal.getsignal(signal.SIGINT), interrupts.take()))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert seen == [(handler, 0)]
+
+
+# ------------------------------------------------------------------ one press
+
+
+def state_kept(live: LiveKernel, name: str) -> str:
+    return live.run(f"%%sh_session {name}\necho $V $PWD; f; jobs | grep -c Running").text
+
+
+@pytest.mark.parametrize(
+    "job",
+    ["sleep 600", "sleep 600 | cat", "while :; do :; done", "(sleep 600)", "bash -c 'sleep 600'", "read x", "wait"],
+)
+def test_a_press_ends_the_foreground_job_and_nothing_else(shared: LiveKernel, job: str) -> None:
+    name = f"one{len(job)}"
+    shared.run(f"%%sh_session {name}\nV=1; cd /usr; f() {{ echo F; }}; sleep 600 &")
+    outcome = run_with(shared, f"%%sh_session {name} --out text\necho go; {job}", ("go", press(shared)))
+    assert outcome.error == f"CellInterrupted: the command in session '{name}' was interrupted"
+    assert len(outcome.record.error["traceback"]) == 1
+    assert state_kept(shared, name) == "1 /usr\nF\n1\n"
+    assert shared.run("print(_exit_code, text.strip())").text == "130 go\n"
+
+
+def test_an_interrupted_cell_is_a_keyboard_interrupt_for_python(shared: LiveKernel) -> None:
+    code = (
+        "try: get_ipython().run_cell_magic('sh_session', 'caught', 'echo go; sleep 600')\n"
+        "except KeyboardInterrupt as error: print(type(error).__name__)"
+    )
+    assert run_with(shared, code, ("go", press(shared))).text == "go\n\nCellInterrupted\n"
+    assert shared.run("%%sh_session caught\necho next").text == "next\n"
+
+
+def test_a_press_reaches_the_command_behind_a_slow_start_up_file(shared: LiveKernel) -> None:
+    (shared.cells.root / "home" / ".bashrc").write_text("sleep 1; RC=whole\n")
+    try:
+        outcome = shared.run("%%sh_session slow\necho $RC; sleep 600", interrupt_after=0.4)
+        assert outcome.error.startswith("CellInterrupted")
+        assert shared.run("%%sh_session slow\necho $RC").text == "whole\n"
+    finally:
+        (shared.cells.root / "home" / ".bashrc").unlink()
+
+
+def test_a_press_while_a_question_is_open_ends_the_command(shared: LiveKernel) -> None:
+    outcome = run_with(shared, "%%sh_session asks\nread -p 'Name? ' x", ("‹Name? ›", press(shared)))
+    assert outcome.error.startswith("CellInterrupted")
+    assert "an answer that comes now is dropped" in outcome.text
+    answer(shared, "late")()
+    again = shared.run("%%sh_session asks\nread -p 'Name? ' x; echo [$x]", stdin=["real"])
+    assert again.text == "Name? real\n[real]\n"
+
+
+def test_a_program_with_a_prompt_of_its_own_is_not_asked_for_but_can_be_interrupted(shared: LiveKernel) -> None:
+    """An interactive Python waits by select: whether it wants a line is not certain, so no question appears."""
+    outcome = run_with(
+        shared,
+        "%%sh_session repl\npython3 -q",
+        (">>>", press(shared, after=1.0)),
+        ("KeyboardInterrupt", press(shared, after=APART)),
+    )
+    assert outcome.record.asked == []
+    assert outcome.error.startswith("CellInterrupted")
+    assert shared.run("%%sh_session repl\necho next").text == "next\n"
+
+
+def test_an_interrupt_from_elsewhere_is_an_error_with_status_130(shared: LiveKernel) -> None:
+    shared.run("%%sh_session elsewhere --lifetime detached\nV=1")
+    session = Registry(shared.cells.env["SESSION_MAGICS_HOME"]).get("elsewhere")
+    outcome = run_with(shared, "%%sh_session elsewhere\necho go; sleep 600", ("go", session.interrupt))
+    assert outcome.error == "CellCommandError: exit status 130 in session 'elsewhere'"
+    assert shared.run("%%sh_session elsewhere\necho $V").text == "1\n"
+    assert shared.run("%session interrupt elsewhere").status == "ok"  # nothing to interrupt: harmless
+
+
+# ------------------------------------------------------------------ several presses
+
+STUBBORN = """
+import signal, time
+signal.signal(signal.SIGINT, lambda *_: print("got INT", flush=True))
+signal.signal(signal.SIGTERM, lambda *_: print("got TERM", flush=True))
+print("go", flush=True)
+while True:
+    time.sleep(0.05)
+"""
+
+
+def test_pressing_again_is_term_and_then_kill(shared: LiveKernel) -> None:
+    shared.run(f"open('stubborn.py', 'w').write({STUBBORN!r})")
+    shared.run("%%sh_session ladder\nV=1; cd /usr; f() { echo F; }; sleep 600 &")
+    outcome = run_with(
+        shared,
+        "%%sh_session ladder\npython3 ~-/stubborn.py",
+        ("go", press(shared)),
+        ("got INT", press(shared, after=APART)),
+        ("got TERM", press(shared, after=APART)),
+    )
+    assert outcome.text == "go\ngot INT\ngot TERM\nKilled\n"
+    assert outcome.error.startswith("CellInterrupted")
+    assert state_kept(shared, "ladder") == "1 /usr\nF\n1\n"
+
+
+def test_a_shell_that_takes_no_interrupt_is_restarted_and_says_what_is_lost(shared: LiveKernel) -> None:
+    shared.run("%%sh_session stuck\ncd /usr; export KEPT=1; LOST=1")
+    outcome = run_with(
+        shared,
+        "%%sh_session stuck\ntrap '' INT TERM; echo go; while :; do :; done",
+        *[("go", press(shared, after=APART))] * 3,
+    )
+    told = "the shell was killed by signal 9; it was restarted in /usr with its exported environment, but lost its"
+    assert told in outcome.error
+    assert told in outcome.text
+    assert shared.run("%%sh_session stuck\necho $PWD $KEPT $LOST").text == "/usr 1\n"
+
+
+CLEANING = """python3 -c '
+import time
+print("go", flush=True)
+try: time.sleep(600)
+except KeyboardInterrupt: time.sleep(0.3); print("cleaned")'"""
+
+
+@pytest.mark.parametrize("job", [f"echo go; {CLEANING}", "echo go; while :; do :; done", "echo go; sleep 600"])
+def test_a_storm_of_presses_is_one_press(shared: LiveKernel, job: str) -> None:
+    name = f"storm{len(job)}"
+    shared.run(f"%%sh_session {name}\nV=1; cd /usr; f() {{ echo F; }}; sleep 600 &")
+
+    def storm() -> None:
+        for _ in range(10):
+            press(shared, after=0.01)()
+
+    outcome = run_with(shared, f"%%sh_session {name}\n{job}", ("go", storm))
+    assert outcome.error.startswith("CellInterrupted")
+    assert ("cleaned" in outcome.text) == ("cleaned" in job)
+    assert state_kept(shared, name) == "1 /usr\nF\n1\n"
+
+
+# ------------------------------------------------------------------ at any moment
+
+
+def after_a_press(live: LiveKernel, cell: str, moment: float) -> Outcome | None:
+    """Run a cell and press at a moment that may be before, in or after it; None if ipykernel itself was hit."""
+    timer = threading.Timer(moment, live.cells.interrupt, [False])
+    timer.start()
+    try:
+        return live.run(cell)
+    except TimeoutError as error:
+        assert "no execute_reply" in str(error)  # the interrupt hit ipykernel between the cell and its reply
+        return None
+    finally:
+        timer.join()
+
+
+def test_an_interrupt_at_any_moment_leaves_the_next_cell_right(shared: LiveKernel) -> None:
+    shared.run("%%sh_session moments\nV=0")
+    chance = random.Random(20)
+    options = ("", "", "--get V", "--set n", "--out text")
+    for number in range(MOMENTS):
+        shared.run(f"n = {number}")
+        body = chance.choice(["true", "echo hi", "sleep 0.01", "(exit 3)", "seq 300", "sleep 0.01 & wait"])
+        after_a_press(shared, f"%%sh_session moments {chance.choice(options)}\n{body}", chance.uniform(0, LATEST))
+        text = ""
+        for _ in range(2):  # the press may have come between the two cells
+            outcome = after_a_press_settled(shared, number)
+            text = outcome.text
+            if not outcome.error.startswith(("KeyboardInterrupt", "CellInterrupted")):
+                break
+        assert text == f"{number}\n", (number, body)
+    assert shared.run("%%sh_session moments\necho alive $V").text == "alive 0\n"
+
+
+def after_a_press_settled(live: LiveKernel, number: int) -> Outcome:
+    return live.run(f"%%sh_session moments\necho {number}")
+
+
+@pytest.mark.parametrize("moment", [0.0, 0.01, 0.03, 0.06, 0.1])
+def test_an_interrupt_while_a_session_starts_leaves_it_usable(shared: LiveKernel, moment: float) -> None:
+    name = f"starting{round(moment * 100)}"
+    after_a_press(shared, f"%%sh_session {name}\nV=1; sleep 0.2", moment)
+    outcome = shared.run(f"%%sh_session {name}\necho next")
+    if outcome.error:
+        assert re.match("KeyboardInterrupt|CellInterrupted", outcome.error)
+        outcome = shared.run(f"%%sh_session {name}\necho next")
+    assert outcome.text == "next\n"
+    until(shared, lambda: True)
