@@ -254,14 +254,7 @@ class Registry(Catalogue):
         """
         session = self.get(name)
         state = session.state()
-        if isinstance(state, Running | BackingOff) and env is None:
-            try:
-                with session.link() as link:
-                    link.restart(grace)
-            except SessionNotRunning:  # the holder went before it could say why
-                if isinstance(failed := session.settled(), FailedToStart):
-                    raise StartFailed(session.name, failed.reason) from None
-                raise
+        if isinstance(state, Running | BackingOff) and env is None and self._restarted(session, grace):
             return session
         spec = self.store.spec(session.id)
         missing = sorted(set(spec.env_names) - set(env or {}))
@@ -288,6 +281,18 @@ class Registry(Catalogue):
             )
         )
         return session
+
+    @staticmethod
+    def _restarted(session: Session, grace: float) -> bool:
+        """Have the holder restart its program; False if the program, and the holder with it, ended meanwhile."""
+        try:
+            with session.link() as link:
+                link.restart(grace)
+        except SessionNotRunning:
+            if isinstance(failed := session.settled(), FailedToStart):
+                raise StartFailed(session.name, failed.reason) from None
+            return False
+        return True
 
     def remove(self, name: str, *, force: bool = False, keep_log: bool = False) -> None:
         """Forget a session that has ended; with ``force`` stop it first.

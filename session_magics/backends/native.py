@@ -6,6 +6,7 @@ import contextlib
 import os
 import select
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -114,7 +115,8 @@ def _holder_environment(id: str) -> dict[str, str]:
 def _connect(directory: Path) -> socket.socket:
     """A connected socket; an address that is too long is reached through a shorter name of the directory."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    connection.settimeout(ANSWER_LIMIT)
+    seconds = struct.pack("ll", int(ANSWER_LIMIT), int(ANSWER_LIMIT % 1 * 1e6))
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, seconds)  # or a full backlog refuses at once
     try:
         path = directory / "sock"
         if len(os.fsencode(path)) <= ADDRESS_BYTES:
@@ -124,6 +126,7 @@ def _connect(directory: Path) -> socket.socket:
                 link = Path(short) / "d"
                 link.symlink_to(directory)
                 connection.connect(str(link / "sock"))
+        connection.settimeout(ANSWER_LIMIT)
     except BaseException:
         connection.close()
         raise
@@ -143,7 +146,7 @@ class NativeLink:
         self.log_end = self.index_size = 0
         try:
             self._socket = _connect(directory)
-        except TimeoutError:
+        except (TimeoutError, BlockingIOError):
             raise SessionUnresponsive(name, ANSWER_LIMIT) from None
         except OSError as error:
             raise SessionNotRunning(name, f"no holder answers: {error.strerror or error}") from None

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import _signal
 import binascii
 import os
 import time
 
+from session_magics.holder.attendant import Attendant
 from session_magics.holder.command import Active, Finished, Request
 from session_magics.holder.dialects import Cell, dialect, mark
-from session_magics.holder.escalation import Escalation
-from session_magics.holder.keys import at_editor, press
+from session_magics.holder.keys import press
 from session_magics.holder.marks import BEGIN, END, Cutter
 from session_magics.holder.pipe import Pipe
 from session_magics.holder.processes import entry
-from session_magics.holder.records import Records, listed_trap
+from session_magics.holder.records import Records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,10 +28,6 @@ __all__ = ["Finished", "Request", "Shell"]
 
 MARK_PATIENCE = 0.05
 """Seconds to wait for the mark once the record of the end is there; on Linux it has always come before."""
-LOOKS = (0.02, 1.0)
-"""Seconds until the first look after the shell while a command runs, doubled up to the second figure."""
-UNHEARD_LIMIT = 3.0
-"""Seconds for which a shell may read what asks it for its report and not give it, before it is restarted."""
 EXEC_CHECK = 0.05
 """Seconds after which a process that closed its commands without ending counts as replaced."""
 START_LIMIT = 10.0
@@ -56,7 +53,6 @@ class Shell:
         self.replaced = False
         self.notice = b""
         self.ready = False
-        self.escalation = Escalation()
         self._number = 0
         self._last = 0
         self._rc = rc
@@ -64,6 +60,7 @@ class Shell:
         self._records = Records()
         self._flags = self._traps = b""
         self._pipe: Pipe | None = None
+        self._attendant: Attendant | None = None
         self._at_prompt = False  # of a shell that has to be asked by a key: that it reads keys
         self._fifo = _open_fifo("records")
         if self.dialect.keys:
@@ -84,6 +81,8 @@ class Shell:
             os.close(commands)
             commands = _open_fifo("lines")
         self._pipe = Pipe(self.loop, commands, lambda: self._pipe_gone(terminal))
+        keys = self.dialect.keys
+        self._attendant = Attendant(self.loop, terminal, self._pipe, keys, lambda: self._deaf(terminal))
         self._pipe.send(initial)
         first = self.dialect.start_up if self._rc else b":"
         restore = self.dialect.restore(self.environment, self.cwd or cwd)
@@ -98,9 +97,9 @@ class Shell:
     def _start_limit(self, terminal: Terminal) -> None:
         if self.terminal is not terminal or self.ready:
             return
-        if self.active is None:
-            self.escalation.interrupt(terminal)  # a start-up file that the shell reads before it asks for commands
-        elif self.active.request.hidden:
+        if self.active is None and self._attendant is not None:
+            self._attendant.interrupt(None)  # a start-up file that the shell reads before it asks for commands
+        elif self.active is not None and self.active.request.hidden:
             self.interrupt()
 
     def run(self, request: Request) -> None:
@@ -121,8 +120,8 @@ class Shell:
         return self.log.end if active is None or active.end is None else active.end
 
     def _next(self) -> None:
-        terminal, pipe = self.terminal, self._pipe
-        if self.active or not self.waiting or not terminal or not pipe:
+        terminal, pipe, attendant = self.terminal, self._pipe, self._attendant
+        if self.active or not self.waiting or not terminal or not pipe or not attendant:
             return
         if self.dialect.keys and not self._at_prompt:
             return
@@ -137,7 +136,7 @@ class Shell:
         self._cutter.expect(mark(begin), mark(end))
         if self.dialect.keys:
             press(terminal, first)
-            self._watch(self.active)
+            attendant.attend(self.active)
         else:
             terminal.reset()
             pipe.send(first)
@@ -199,7 +198,7 @@ class Shell:
         self._at_prompt = True
         if self.active is None:
             self._next()
-        elif self.active.begin is not None and self.terminal is not None:
+        elif self.active.begin is not None and self.terminal is not None and self.dialect.keys:
             press(self.terminal, self.dialect.keys[1])
 
     def _record(self, active: Active, kind: bytes, body: bytes) -> None:
@@ -207,9 +206,9 @@ class Shell:
             active.told = True
             if self.dialect.keys and self.terminal:
                 self.terminal.reset()  # which drops a key that was pressed twice
-            if self._pipe:
+            if self._pipe and self._attendant:
                 self._pipe.send(active.second)
-            self._watch(active)
+                self._attendant.attend(active)
         elif kind == b"T":
             active.traps = body
         elif kind == b"S":
@@ -248,8 +247,8 @@ class Shell:
 
     def _conclude(self, active: Active, finished: Finished) -> None:
         self.loop.cancel(active.timer)
-        self.loop.cancel(active.check)
-        self.escalation.over()
+        if self._attendant is not None:
+            self._attendant.over(active)
         self.active = None
         if not active.request.hidden:
             self._last = finished.status if finished.status >= 0 else 128 - finished.status
@@ -278,9 +277,7 @@ class Shell:
             self.notice = f"the start-up file ended the shell ({how}): it runs without it".encode()
         elif not self.notice:
             what = "the program that replaced the shell" if self.replaced else "the shell"
-            where = os.fsdecode(self.cwd)
-            kept = f"it was restarted in {where} with its exported environment"
-            self.notice = os.fsencode(f"{what} {how}; {kept}, but lost its {self.dialect.lost}")
+            self.notice = os.fsencode(f"{what} {how}; ") + self._restarted()
         self.waiting = [one for one in self.waiting if not one.hidden]
         if active is None:
             return
@@ -309,62 +306,18 @@ class Shell:
         if active.begin is None:
             active.interrupt_at_begin = True
             return
-        active.interrupted = True
-        self.escalation.interrupt(self.terminal)
-        self._watch(active)
+        if self._attendant is not None:
+            self._attendant.interrupt(active)
 
-    def _watch(self, active: Active, seconds: float = LOOKS[0]) -> None:
-        """Look after the command from time to time until it ends, soon at first."""
+    def _deaf(self, terminal: Terminal) -> None:
+        """The shell cannot report any more: another one has to take its place."""
+        self.notice = b"the shell could not report any more, as functions or limits that it needs were changed; "
+        self.notice += self._restarted()
+        os.kill(terminal.pid, _signal.SIGKILL)
 
-        def look() -> None:
-            if self.active is not active or self.terminal is None:
-                return
-            self._wake(self.terminal)
-            if self.dialect.keys:
-                self._press_again(active, self.terminal)
-            else:
-                self._ask_again(active, self.terminal)
-            if active.interrupted and not listed_trap(self._traps, b"INT"):
-                self.escalation.missed(self.terminal)
-            self._watch(active, LOOKS[0] if active.unheard else min(LOOKS[1], seconds * 2))
-
-        self.loop.cancel(active.check)
-        active.check = self.loop.later(seconds, look)
-
-    @staticmethod
-    def _wake(terminal: Terminal) -> None:
-        """A shell that is stopped (``suspend``) has nobody who could take it up again."""
-        shell = entry(terminal.pid)
-        if shell is not None and shell.state == "T":
-            os.kill(terminal.pid, _signal.SIGCONT)
-
-    def _press_again(self, active: Active, terminal: Terminal) -> None:
-        """The key that runs the cell may be missed while the shell draws its first prompt."""
-        if not active.told:
-            press(terminal, RUN)
-        elif active.interrupted and at_editor(terminal):
-            press(terminal, AGAIN)
-
-    def _ask_again(self, active: Active, terminal: Terminal) -> None:
-        """Ask for the report again if the shell has read all it was given and not reported.
-
-        An interrupt can hit a shell while it reads the line that reports, and dash drops what waits in its pipe on an
-        error. A shell that is asked in vain cannot report any more: its functions are unset, or descriptors are
-        at their limit.
-        """
-        if not active.told or self._pipe is None or not self._pipe.taken:
-            return
-        now = time.monotonic()
-        active.unheard = active.unheard or now
-        if now - active.unheard < UNHEARD_LIMIT:
-            self._pipe.send(active.second)
-        elif reads_pipe(terminal.pid):
-            where = os.fsdecode(self.cwd)
-            self.notice = os.fsencode(
-                f"the shell could not report the command's end any more, as functions or limits of its own were "
-                f"changed; it was restarted in {where} with its exported environment"
-            )
-            os.kill(terminal.pid, _signal.SIGKILL)
+    def _restarted(self) -> bytes:
+        kept = f"it was restarted in {os.fsdecode(self.cwd)} with its exported environment"
+        return os.fsencode(f"{kept}, but lost its {self.dialect.lost}")
 
     def _close_pipe(self) -> None:
         if self._pipe is not None:

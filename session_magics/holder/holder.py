@@ -67,6 +67,7 @@ class Holder:
         self._failures = 0
         self._since = self._began = 0.0  # wall clock to be shown, monotonic to be reckoned with
         self._subreaper = False
+        self._until: float | None = None
         self._waiting: Timer | None = None  # for the next start of a program in back-off
         self._leaving: Timer | None = None
         self.stopping = Stopping(self)
@@ -95,12 +96,14 @@ class Holder:
 
     def _spawn(self) -> None:
         launch = self.launch
+        first = self.generation == launch.generation
         if self.shell is None:
             self.terminal = spawn(launch.argv, launch.env, launch.cwd, self.size, umask=self._umask)
         else:
             theirs, ours = os.pipe()
             try:
-                argv, env, cwd = self.shell.dialect.argv, launch.env, launch.cwd
+                argv, env = self.shell.dialect.argv, launch.env
+                cwd = launch.cwd if first or os.path.isdir(launch.cwd) else b"/"
                 self.terminal = spawn(argv, env, cwd, self.size, stdin=theirs, raw_lines=True, umask=self._umask)
             except BaseException:
                 os.close(ours)
@@ -109,16 +112,16 @@ class Holder:
                 os.close(theirs)
             self.shell.adopt(self.terminal, ours, cwd=launch.cwd)
         self._ended, self._drain, self.over, self.failure = None, None, False, ""
-        self._since, self._began = time.time(), time.monotonic()
+        self._since, self._began, self._until = time.time(), time.monotonic(), None
         self.loop.watch(self.terminal.pty_fd, self._terminal_event)
-        self._write_run()
+        self._write_run(first=first)
 
-    def _write_run(self, until: float | None = None) -> None:
+    def _write_run(self, *, first: bool = False) -> None:
         pid = self.terminal.pid if self.terminal else 0
         try:
-            statefiles.write_run(pid, self.generation, self._since, until, self.size)
+            statefiles.write_run(pid, self.generation, self._since, self._until, self.size)
         except OSError:
-            if self.generation == self.launch.generation and until is None and not self.over:
+            if first:
                 raise  # a start that cannot be recorded is a failed start; later nothing must end the session
 
     # ---- output and input
@@ -172,6 +175,7 @@ class Holder:
         if self.terminal is not None:
             self.terminal.resize(rows, columns)
         self.log.event("resize", rows=rows, columns=columns)
+        self._write_run()
 
     def _feed(self) -> None:
         if self.terminal is None:
@@ -282,7 +286,8 @@ class Holder:
         first, most = BACK_OFF
         jitter = 0.9 + os.urandom(1)[0] / 1275  # within ten per cent of the plan
         seconds = min(most, first * 2 ** (self._failures - 1)) * jitter
-        self._write_run(until=time.time() + seconds)  # before the end, which would be taken for the last one
+        self._until = time.time() + seconds
+        self._write_run()  # before the end, which would be taken for the last one
         self._write_end()
         self._waiting = self.loop.later(seconds, self.again)
 
@@ -320,7 +325,7 @@ class Holder:
         """End the whole tree; ``then`` is called with the survivors."""
         if self._waiting is not None:
             self.loop.cancel(self._waiting)
-            self._waiting, self._failures, self.over = None, 0, True
+            self._waiting, self._until, self._failures, self.over = None, None, 0, True
             self._write_run()
         self.stopping.begin(grace, then, hurry=hurry)
 

@@ -8,6 +8,7 @@ import struct
 import termios
 
 from session_magics.holder.loop import GONE, WRITE
+from session_magics.holder.processes import read_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,3 +65,12 @@ class Pipe:
             self._loop.forget(self._fd)
             os.close(self._fd)
             self._fd = -1
+
+
+def reads_pipe(pid: int) -> bool:
+    """Whether the process waits for a pipe; True where the system does not tell."""
+    try:
+        place = read_file(f"/proc/{pid}/wchan")
+    except OSError:
+        return True
+    return place in (b"", b"0") or b"pipe" in place

@@ -8,9 +8,9 @@ KINDS = b"BTVEXGRS"
 class Records:
     """Cuts the FIFO's bytes into (kind, body).
 
-    A record is ``\\001 kind TAB number TAB body \\0``. The number is 0 where the shell does not know it yet. A shell that
-    was interrupted while it wrote one leaves a torn piece before the next record, so the last beginning inside a
-    piece counts.
+    A record is ``\\001 kind TAB number TAB body \\0``. The number is 0 where the shell does not know it yet. A shell
+    that was interrupted while it wrote one leaves a torn piece before the next record, so the last beginning inside
+    a piece counts.
     """
 
     def __init__(self) -> None:

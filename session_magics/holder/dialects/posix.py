@@ -48,8 +48,6 @@ class Dialect:
     """What is typed to run a cell, and to have its end reported again; None if both are lines in a pipe."""
     start_up = b'[ -z "${ENV-}" ] || [ ! -r "$ENV" ] || . "$ENV"'
     """The cell that reads the user's start-up file."""
-    drops_input = False
-    """Whether an error makes the shell forget what waits in its pipe."""
     lost = "functions, aliases, unexported variables and jobs"
     prepare = b"PS1= PS2= __sm_n=0 __sm_i=0; @Strap '' INT\n"
     functions = rb"""
@@ -127,5 +125,3 @@ __sm_e() { @Strap '' INT; __sm_f=$-; @Sset +exuv
 
 class Posix(Dialect):
     """dash, ksh and whatever is called sh."""
-
-    drops_input = True
