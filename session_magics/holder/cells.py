@@ -28,6 +28,8 @@ __all__ = ["Finished", "Request", "Shell"]
 
 MARK_PATIENCE = 0.05
 """Seconds to wait for the mark once the record of the end is there; on Linux it has always come before."""
+ANNOUNCE_DELAY = 0.005
+"""Seconds after which the begin of a silent command is told; what ends sooner costs nobody a wake-up before."""
 EXEC_CHECK = 0.05
 """Seconds after which a process that closed its commands without ending counts as replaced."""
 START_LIMIT = 10.0
@@ -154,8 +156,10 @@ class Shell:
     def output(self, data: bytes) -> None:
         """Take bytes of the terminal: log them without the marks, and note where the command begins and ends."""
         for text, behind in self._cutter.feed(data):
-            self._log(text)  # outside the marks it is idle output: background jobs, prompts' hooks
             active = self.active
+            if text and active is not None and active.begin is not None:
+                self._announce(active)
+            self._log(text)  # outside the marks it is idle output: background jobs, prompts' hooks
             if behind == BEGIN and active is not None:
                 self._begins(active)
             elif behind == END and active is not None:
@@ -164,12 +168,20 @@ class Shell:
 
     def _begins(self, active: Active) -> None:
         active.begin = self.log.end
-        if not active.request.hidden:
-            self.log.event("begin", n=active.cell.number, text=active.request.title.decode("utf-8", "replace"))
-            notice, self.notice = self.notice, b""
-            active.request.begun(active.cell.number, active.begin, notice)
+        active.news = self.loop.later(ANNOUNCE_DELAY, lambda: self._announce(active))
         if active.interrupt_at_begin:
             self.interrupt()
+
+    def _announce(self, active: Active) -> None:
+        """Tell that the command has begun, once: with its first output, or when it has run for a moment."""
+        if active.announced or active.request.hidden or active.begin is None:
+            return
+        active.announced = True
+        self.loop.cancel(active.news)
+        title = active.request.title.decode("utf-8", "replace")
+        self.log.event("begin", active.begin, n=active.cell.number, text=title)
+        notice, self.notice = self.notice, b""
+        active.request.begun(active.cell.number, active.begin, notice)
 
     def _log(self, data: bytes) -> None:
         if data:
@@ -190,6 +202,9 @@ class Shell:
                 self.cwd = body
             elif kind == b"R":
                 self._prompts()
+            elif kind == b"B" and (active is None or active.told):
+                if self._pipe is not None:
+                    self._pipe.send(self.dialect.nothing)
             elif active is not None:
                 self._record(active, kind, body)
 
@@ -202,7 +217,7 @@ class Shell:
             press(self.terminal, self.dialect.keys[1])
 
     def _record(self, active: Active, kind: bytes, body: bytes) -> None:
-        if kind == b"B" and not active.told:
+        if kind == b"B":
             active.told = True
             if self.dialect.keys and self.terminal:
                 self.terminal.reset()  # which drops a key that was pressed twice
@@ -247,6 +262,7 @@ class Shell:
 
     def _conclude(self, active: Active, finished: Finished) -> None:
         self.loop.cancel(active.timer)
+        self.loop.cancel(active.news)
         if self._attendant is not None:
             self._attendant.over(active)
         self.active = None
@@ -256,6 +272,7 @@ class Shell:
             self.notice = b""
         active.request.done(finished)
         if not active.request.hidden:
+            self._announce(active)
             self.log.event(
                 "end", finished.end, n=finished.number, begin=finished.begin, status=finished.status,
                 state=finished.state, seconds=round(finished.duration, 6),
@@ -271,7 +288,8 @@ class Shell:
         self._close_pipe()
         code = code or (active.exit_status if active else 0)
         how = f"was killed by signal {signal}" if signal else f"ended with status {code}"
-        if active is not None and active.request.hidden and active.request.text == self.dialect.start_up:
+        starting = active.request if active is not None else next(iter(self.waiting), None)
+        if starting is not None and starting.hidden and starting.text == self.dialect.start_up:
             self._rc = False
             self.dialect = self.dialect.without_rc()
             self.notice = f"the start-up file ended the shell ({how}): it runs without it".encode()

@@ -70,7 +70,9 @@ class Active:
         self.interrupted = False
         self.interrupt_at_begin = False
         self.values: list[bytes] = []
+        self.announced = False
         self.timer: Timer | None = None
+        self.news: Timer | None = None
         self.check: Timer | None = None
         self.unheard = 0.0  # when the shell had first read all it was given and not reported; 0 for never
 

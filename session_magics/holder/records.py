@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 KINDS = b"BTVEXGRS"
+HEADS = tuple(b"\001%c\t" % kind for kind in KINDS)
 
 
 class Records:
@@ -21,10 +22,13 @@ class Records:
         *pieces, self._rest = (self._rest + data).split(b"\0")
         found = []
         for piece in pieces:
-            at = max(piece.rfind(b"\001%c\t%d\t" % (kind, number)) for kind in KINDS for number in (0, current))
+            at = piece.rfind(b"\001")
+            if at > 0 or not piece.startswith(HEADS):
+                at = max(piece.rfind(b"\001%c\t%d\t" % (kind, number)) for kind in KINDS for number in (0, current))
             if at >= 0:
-                _, _, body = piece[at + 3 :].partition(b"\t")
-                found.append((piece[at + 1 : at + 2], body))
+                number, _, body = piece[at + 3 :].partition(b"\t")
+                if number in (b"0", b"%d" % current):
+                    found.append((piece[at + 1 : at + 2], body))
         return found
 
 
@@ -36,7 +40,24 @@ def listed_trap(listing: bytes, name: bytes) -> bytes:
     """
     for entry in (b"\n" + listing).split(b"\ntrap -- ")[1:]:
         for ending in (b" " + name + b"\n", b" SIG" + name + b"\n"):
-            text, found, _ = (entry + b"\n").partition(ending)
-            if found:
-                return b"trap -- " + text + ending[:-1]
+            *parts, _ = (entry + b"\n").split(ending)
+            for count in range(1, len(parts) + 1):
+                action = ending.join(parts[:count])
+                if _closed(action):
+                    return b"trap -- " + action + ending[:-1]
     return b""
+
+
+def _closed(words: bytes) -> bool:
+    """Whether every quote in shell text that a shell has printed is closed."""
+    quote, at = b"", 0
+    while at < len(words):
+        char = words[at : at + 1]
+        if char == b"\\" and quote in (b"", b"$"):
+            at += 1
+        elif quote:
+            quote = b"" if char == quote.replace(b"$", b"'") else quote
+        elif char in b"'\"":
+            quote = b"$" if char == b"'" and words[:at].endswith(b"$") else char
+        at += 1
+    return not quote

@@ -78,7 +78,7 @@ class Requests:
                 client.send(wire.DONE, request, *finished.fields())
 
             def begun(number: int, begin: int, notice: bytes) -> None:
-                client.send_later(wire.BEGUN, request, b"%d" % number, b"%d" % begin, notice)
+                client.send(wire.BEGUN, request, b"%d" % number, b"%d" % begin, notice)
 
             client.watch = (shell.visible_end, NO_INDEX)
             shell.run(Request(text, hidden=hidden, done=done, begun=begun))

@@ -19,8 +19,6 @@ BACKLOG = 512
 """Connections that wait to be accepted: beyond it Linux refuses one at once, which looks like a dead holder."""
 SOCKET_CHECK = 20.0
 """Seconds between looks whether the socket's file is still there; a cleaner of temporary files may remove it."""
-SEND_DELAY = 0.005
-"""Seconds that the news of a command's begin may wait for those of its end."""
 CLIENT_LIMIT = 250
 """Connections at once; a further one takes the place of the oldest that has never asked for anything. A process may
 have 256 descriptors by default on macOS and 1024 on Linux."""
@@ -47,26 +45,13 @@ class Client:
         """Whether a whole frame has ever come."""
         self._decoder = wire.Decoder()
         self._out = bytearray()
-        self._kept = b""
 
     def send(self, kind: bytes, *fields: bytes) -> None:
         """Send a frame; what does not fit now follows when the client reads. Dropped if it has gone."""
         if self.fd < 0:
             return
-        self._out += self._kept + wire.frame(kind, *fields)
-        self._kept = b""
+        self._out += wire.frame(kind, *fields)
         self._flush()
-
-    def send_later(self, kind: bytes, *fields: bytes) -> None:
-        """Send a frame with the next one, or by itself after SEND_DELAY: a wake-up saved for what ends at once."""
-        self._kept += wire.frame(kind, *fields)
-        self._server.loop.later(SEND_DELAY, self._send_kept)
-
-    def _send_kept(self) -> None:
-        if self._kept and self.fd >= 0:
-            self._out += self._kept
-            self._kept = b""
-            self._flush()
 
     def _flush(self) -> None:
         try:

@@ -13,8 +13,8 @@ class Bash(Dialect):
     commands from a pipe they make readline the source of input in the middle of the eval, and bash 5.2 crashes.
     While a file is sourced bash is not ``interactive`` in this sense, and they only set the option. Sourcing also
     gives ``return`` a meaning. It suspends a DEBUG trap, and an ERR trap would fire for the failing stub as well, so
-    both are taken away before and set again by the first words of what is evaluated. A RETURN trap would fire at the
-    end of the stub: with one set, the text is evaluated directly.
+    both are taken away before and set again by the first words of what is evaluated. A RETURN trap does fire at the
+    end of the stub.
     """
 
     utility = b"\\builtin "
@@ -45,8 +45,6 @@ class Bash(Dialect):
 
     def run(self, cell: Cell, before: bytes, *, traced: bool) -> bytes:
         """See Dialect."""
-        if listed_trap(cell.traps, b"RETURN"):
-            return super().run(cell, before, traced=traced)
         text = cell.text
         traps = b"; ".join(one for one in (listed_trap(cell.traps, name) for name in (b"ERR", b"DEBUG")) if one)
         if traps:

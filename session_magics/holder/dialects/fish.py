@@ -23,6 +23,7 @@ class Fish(Dialect):
 
     utility = special = b"builtin "
     keys = (RUN, AGAIN)
+    nothing = b"0 - - 0\0\0"
     start_up = b"builtin true"
     """config.fish is read by fish itself before it takes its first key."""
     lost = "functions, abbreviations, unexported variables and jobs"
@@ -30,27 +31,28 @@ class Fish(Dialect):
 @U set -g __sm_n 0; @U set -g __sm_i 0; @U set -g __sm_mode default; @U set -g fish_greeting
 function __sm_b
     @U printf '\001B\t0\t\0' @F
+    @U set -l number; @U set -l begin; @U set -l end; @U set -l last
     begin
-        @U read -d ' ' -gz __sm_i __sm_begin __sm_end __sm_last
+        @U read -d ' ' -z number begin end last
         @U read -gz __sm_cell
     end <$__sm_lines
+    @U test -z "$__sm_cell" -a "$number" = 0; and return
+    @U set -g __sm_i $number; @U set -g __sm_end $end
     @U set -g fish_bind_mode $__sm_mode
     @U set -g __sm_exit 0
-    @U printf '\033]7788;%s\007' $__sm_begin @T
-    return $__sm_last
+    @U printf '\033]7788;%s\007' $begin @T
+    return $last
 end
 function __sm_v
-    @U printf '\001V\t%s\t' $__sm_i; @U set -gxL; @U printf '\0'
+    @U printf '\001V\t0\t'; @U set -gxL; @U printf '\0'
 end
 function __sm_e
     @U test "$__sm_n" = "$__sm_i"; and return
-    begin
-        __sm_v
-        @U printf '\001E\t%s\t%s\t\t%s\0' $__sm_i $argv[1] $PWD
-    end @F
     __sm_k
+    @U printf '\001E\t%s\t%s\t\t%s\0' $__sm_i $argv[1] $PWD @F
     @U set -g __sm_n $__sm_i
     @U printf '\033]7788;%s\007' $__sm_end @T
+    __sm_v @F
 end
 function __sm_k
     @U test "$fish_bind_mode" = __sm; or @U set -g __sm_mode $fish_bind_mode

@@ -46,6 +46,8 @@ class Dialect:
     options: tuple[str, ...] = ("-i",)
     keys: tuple[bytes, bytes] | None = None
     """What is typed to run a cell, and to have its end reported again; None if both are lines in a pipe."""
+    nothing = b""
+    """Goes into the pipe when a shell asks what to run and there is nothing: the key was another's."""
     start_up = b'[ -z "${ENV-}" ] || [ ! -r "$ENV" ] || . "$ENV"'
     """The cell that reads the user's start-up file."""
     lost = "functions, aliases, unexported variables and jobs"
@@ -72,6 +74,7 @@ __sm_e() { @Strap '' INT; __sm_f=$-; @Sset +exuv
         self.argv = [program, *[one.encode() for one in self.options]]
         self.program, self.directory, self.rc = program, directory, rc
         self.tty = b""
+        self._untrap, self._set, self._ending = map(self.fill, (b"@Strap - INT", b"@Sset -", self.ending))
 
     def without_rc(self) -> Dialect:
         """The same shell, its start-up file not read."""
@@ -97,13 +100,13 @@ __sm_e() { @Strap '' INT; __sm_f=$-; @Sset +exuv
     def command(self, cell: Cell) -> tuple[bytes, bytes]:
         """What runs a cell: a line, and what the shell gets once that has begun, lines that report the end again."""
         flags = bytes(one for one in cell.flags if one in b"euvx")
-        before = b"__sm_b %d %s; " % (cell.number, cell.begin)
-        before += (listed_trap(cell.traps, b"INT") or self.fill(b"@Strap - INT")) + b"; "
+        before = (listed_trap(cell.traps, b"INT") or self._untrap) + b"; "  # or an interrupt at the begin is lost
         if flags:
-            before += self.fill(b"@Sset -") + flags + b"; "
+            before += self._set + flags + b"; "
+        before += b"__sm_b %d %s; " % (cell.number, cell.begin)
         if b"e" not in flags:  # with it, a status that is not 0 would end the shell here
             before += b"__sm_r %d; " % cell.last
-        ending = self.fill(self.ending).replace(b"@N", b"%d" % cell.number).replace(b"@E", cell.end)
+        ending = self._ending.replace(b"@N", b"%d" % cell.number).replace(b"@E", cell.end)
         first = self.run(cell, before, traced=b"x" in flags or b"v" in flags)
         return first + b" " + ending.replace(b"@A", b"") + b"\n", b"\n" + ending.replace(b"@A", b"A") + b"\n"
 
