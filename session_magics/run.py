@@ -68,17 +68,23 @@ def run_cell(
         KeyboardInterrupt: Ctrl-C came (main thread only) and the command has ended.
         SessionBusy: another command runs in the session.
     """
-    cell = session.cell(cell_text)
+    return complete(session.cell(cell_text), sink=sink, asker=asker, timeout=timeout, check=check)
+
+
+def complete(
+    cell: Cell, *, sink: Sink | None, asker: Asker | None, timeout: float | None, check: bool = True
+) -> CellResult:
+    """Wait for the end of a command that was started, as ``run_cell`` does; closes the cell."""
     try:
         with noticed() as interrupts:
             drive = Foreground(cell, sink or Silent(), interrupts, asker=asker, timeout=timeout)
             result = drive.run()
         if drive.interrupted:
-            raise CellInterrupted(f"the command in session {session.name!r} was interrupted{_because(result)}")
+            raise CellInterrupted(f"the command in session {cell.session!r} was interrupted{_because(result)}")
         why = _why(drive, result, timeout)
         if check and (result.returncode != 0 or drive.timed_out or result.state == "lost"):
             output = text.plain(cell.output()[-text.STEP :])
-            raise CellCommandError(session.name, result.returncode, result.text, why=why, output=output, result=result)
+            raise CellCommandError(cell.session, result.returncode, result.text, why=why, output=output, result=result)
         return result
     finally:
         cell.close()

@@ -89,6 +89,10 @@ class Terminal:
         """Whether the terminal shows what is typed."""
         return bool(termios.tcgetattr(self.tty_fd)[3] & termios.ECHO)
 
+    def canonical(self) -> bool:
+        """Whether input is handed over line by line."""
+        return bool(termios.tcgetattr(self.tty_fd)[3] & termios.ICANON)
+
     def interrupts(self) -> bool:
         """Whether Ctrl-C means a signal (a full-screen program may have switched that off)."""
         return bool(termios.tcgetattr(self.tty_fd)[3] & termios.ISIG)

@@ -16,6 +16,7 @@ from session_magics.holder.queries import Answerer
 from session_magics.holder.requests import Requests
 from session_magics.holder.server import Server
 from session_magics.holder.stopping import Stopping
+from session_magics.holder.typing_in import PIECE, canonical_pieces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -158,6 +159,8 @@ class Holder:
         """Take input for the program; False, and nothing taken, if too much waits already."""
         if self.terminal is None or len(self._input) + len(data) > INPUT_QUEUE:
             return False
+        if len(data) > PIECE and self.terminal.canonical():
+            data, _ = canonical_pieces(data)
         self._input += data
         self._feed()
         return True

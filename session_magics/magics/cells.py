@@ -20,7 +20,7 @@ from session_magics.magics import notebook
 from session_magics.magics.options import size as size_of
 from session_magics.magics.parser import CellOptions
 from session_magics.model import BackingOff, CellResult, Running
-from session_magics.run import CellInterrupted, run_cell, run_hidden
+from session_magics.run import CellInterrupted, complete, run_hidden
 from session_magics.shell import Attachment, Cell
 
 if TYPE_CHECKING:
@@ -173,11 +173,11 @@ class CellRunner:
 
     def _in_foreground(self, options: CellOptions, body: str, values: dict[str, object], writer: Writer) -> None:
         sinks: list[CellOutput] = []
-        asker, timeout = notebook.asker(self._ip), self._timeout(options)
 
         def run(shell: Attachment) -> None:
+            cell = shell.cell(body)  # first of all: the shell works while we get ready to show
             sinks.append(self._sink(options, writer))
-            run_cell(shell, body, sink=sinks[-1], asker=asker, timeout=timeout)
+            complete(cell, sink=sinks[-1], asker=notebook.asker(self._ip), timeout=self._timeout(options))
 
         try:
             self._on_shell(options, values, writer, run)
