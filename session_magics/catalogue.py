@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from session_magics.backends import Backend
 from session_magics.errors import SessionNotFound
 from session_magics.model import SessionInfo, check_name
-from session_magics.names import name_key
 from session_magics.session import Session
 from session_magics.store import Store
+from session_magics.store.names import name_key
 
 
 class Catalogue:

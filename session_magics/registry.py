@@ -38,11 +38,11 @@ from session_magics.model import (
     check_size,
     describe,
 )
-from session_magics.names import name_key
 from session_magics.programs import check_command, find_shell
 from session_magics.session import GRACE, Session, stop_each
-from session_magics.states import START_GRACE, STARTING
 from session_magics.store import Store
+from session_magics.store.names import name_key
+from session_magics.store.states import START_GRACE, STARTING
 
 CLAIM_TRIES = 3
 """Tries for a name that others start and remove at the same time."""

@@ -24,7 +24,7 @@ from session_magics.model import BackingOff, Exited, Running, SessionInfo, State
 from session_magics.news import NO_OFFSET, News
 from session_magics.shell import Attachment, Cell
 from session_magics.store import Store
-from session_magics.window import Window
+from session_magics.text.window import Window
 
 GRACE = 5.0
 """Seconds between asking a session's processes to end and forcing them."""
@@ -112,7 +112,7 @@ class Session:
 
     def snapshot(self) -> str:
         """What the terminal's screen shows now, as plain text."""
-        from session_magics.screen import SNAPSHOT_BYTES, snapshot  # the emulator is slow to import
+        from session_magics.text.screen import SNAPSHOT_BYTES, snapshot  # the emulator is slow to import
 
         info = self.info()
         with LogReader(self.directory) as log:

@@ -31,8 +31,8 @@ def shared(client_loop: None) -> Iterator[LiveKernel]:
         yield live
 
 
-def press(live: LiveKernel, *, after: float = 0.0) -> Callable[[], None]:
-    """The action of pressing the stop button."""
+def press(live: LiveKernel, *, after: float = 0.03) -> Callable[[], None]:
+    """The action of pressing the stop button, when what was said to come next has started."""
 
     def interrupt() -> None:
         time.sleep(after)

@@ -18,30 +18,6 @@ NOTEBOOK = {"IPython", "ipykernel", "traitlets", "jupyter_client", "zmq"}
 # What the extension imports only when it is first used: each costs 10 to 70 ms.
 LATE = {"pyte", "anywidget", "ipywidgets", "libtmux"}
 # Modules that would cost each holder 0.3 to 2 MB.
-TOO_BIG_FOR_A_HOLDER = {
-    "asyncio",
-    "collections",
-    "ctypes",
-    "dataclasses",
-    "enum",
-    "functools",
-    "inspect",
-    "json",
-    "logging",
-    "pathlib",
-    "pickle",
-    "platformdirs",
-    "psutil",
-    "ptyprocess",
-    "re",
-    "shutil",
-    "signal",
-    "socket",
-    "subprocess",
-    "tempfile",
-    "threading",
-    "typing",
-}
 
 
 def loaded_by(code: str, *flags: str) -> set[str]:
@@ -77,21 +53,6 @@ def test_the_public_names_are_sorted_and_there() -> None:
 def test_the_python_interface_imports_no_notebook() -> None:
     names = ", ".join(session_magics.__all__)
     assert not tops(loaded_by(f"from session_magics import {names}")) & NOTEBOOK
-
-
-def test_a_holder_imports_only_what_is_small() -> None:
-    modules = sorted(
-        "session_magics." + ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
-        for path in (PACKAGE / "holder").rglob("*.py")
-        if not path.stem.startswith("__")
-    )
-    assert modules
-    code = "import importlib\n" + "\n".join(f"importlib.import_module({name!r})" for name in modules)
-    loaded = loaded_by(code, "-I", "-S")
-    assert not loaded & TOO_BIG_FOR_A_HOLDER
-    assert not {name for name in loaded if name.startswith("session_magics.")} - {
-        name for name in loaded if name.startswith("session_magics.holder")
-    }
 
 
 def test_loading_the_extension_imports_nothing_slow() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -37,7 +39,7 @@ def test_any_chunking_gives_the_same_text_and_offsets(
 ) -> None:
     stream = before + FIRST + inside + LAST + after
     places = [0, *sorted(min(one, len(stream)) for one in cuts), len(stream)]
-    chunks = [stream[begin:end] for begin, end in zip(places, places[1:], strict=False)]
+    chunks = [stream[begin:end] for begin, end in pairwise(places)]
     text, marks = cut(chunks)
     assert (text, marks) == cut([stream])
     first = len(stream[: stream.find(FIRST)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -24,7 +25,7 @@ def test_any_chunking_gives_the_same_records(records: list[tuple[bytes, bytes]],
     stream = b"".join(written(kind, 7, body) for kind, body in records)
     places = [0, *sorted(min(one, len(stream)) for one in cuts), len(stream)]
     reader, found = Records(), []
-    for begin, end in zip(places, places[1:], strict=False):
+    for begin, end in pairwise(places):
         found += reader.feed(stream[begin:end], 7)
     assert found == records
 

@@ -26,7 +26,7 @@ from session_magics import (
     StoreError,
     Unknown,
 )
-from session_magics.states import STARTING
+from session_magics.store.states import STARTING
 from session_magics.testing import FakeBackend, FakeTerminal, Signalled, script
 
 SLEEP = Command(("sleep", "60"))

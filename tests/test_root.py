@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from session_magics.errors import StoreError
-from session_magics.root import choose_root, network_file_system, prepare_root
+from session_magics.store.root import choose_root, network_file_system, prepare_root
 
 NOBODY = 65534
 
@@ -138,7 +138,7 @@ def test_a_symbolic_link_or_a_file_is_refused(tmp_path: Path) -> None:
 AS_NOBODY = """
 import os, sys
 from pathlib import Path
-from session_magics.root import prepare_root
+from session_magics.store.root import prepare_root
 from session_magics.errors import StoreError
 os.seteuid(int(sys.argv[1]))
 try:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from wcwidth import wcwidth
 
 from session_magics.errors import SessionError
-from session_magics.screen import SNAPSHOT_BYTES, snapshot
+from session_magics.text.screen import SNAPSHOT_BYTES, snapshot
 
 SIZE = (5, 20)
 PIECES = [
@@ -127,6 +127,6 @@ def test_without_pyte_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPat
 
 
 def test_importing_the_module_does_not_import_pyte() -> None:
-    code = "import sys, session_magics.screen; sys.exit('pyte' in sys.modules)"
+    code = "import sys, session_magics.text.screen; sys.exit('pyte' in sys.modules)"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0

@@ -31,7 +31,7 @@ from session_magics import (
 )
 from session_magics.backends.native import NativeBackend, NativeLink
 from session_magics.testing import FakeBackend, FakeTerminal, Signalled, script
-from session_magics.window import WINDOW_BYTES, Window
+from session_magics.text.window import WINDOW_BYTES, Window
 
 PROJECT = str(Path(__file__).parent.parent)
 FLOOD = "import sys, os\nline = b'%07d 0123456789abcdefghijklmnopqrstuvwxyz\\r\\n'\n"

@@ -20,8 +20,8 @@ from session_magics.errors import StoreError
 from session_magics.holder.processes import boot_id
 from session_magics.holder.record import format_exit
 from session_magics.model import BackingOff, Exited, FailedToStart, Lost, Running, Spec, State, Unknown
-from session_magics.states import observe
 from session_magics.store import Store
+from session_magics.store.states import observe
 
 PROJECT = Path(__file__).parent.parent
 RUN = {
@@ -263,7 +263,7 @@ def test_a_writer_that_is_killed_leaves_a_readable_state(store: Store) -> None:
     code = f"""
 import sys; sys.path.insert(0, {str(PROJECT)!r})
 from pathlib import Path
-from session_magics.states import observe
+from session_magics.store.states import observe
 from session_magics.store import Store
 from session_magics.model import Spec
 from dataclasses import replace

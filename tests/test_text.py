@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from session_magics.escapes import STRING_LIMIT, restyle, split
 from session_magics.text import Append, Change, LineModel, Rewrite, plain, strip_styles
+from session_magics.text.escapes import STRING_LIMIT, restyle, split
 
 CLEAR = "\x1b[H\x1b[2J\x1b[3J"
 TOKENS = [

@@ -81,10 +81,11 @@ def parse_verb(line: str, *, program: str = "%session") -> Namespace:
 def parse_words(words: Sequence[str], *, program: str = "%session") -> Namespace:
     """Read a verb and its words; the result has ``verb`` and what that verb takes (None: not given).
 
-    start: name, argv (tuple, empty with shell), shell, cwd, env and labels (dicts), size, lifetime, restart, wait_for,
-    timeout. list: json, labels. info, snapshot, interrupt: name. restart: name, env. tail: name, lines, follow.
-    send: name, text, enter, keys (names for ``key_bytes``, sent after the text). wait: name, timeout, pattern. stop: names, all, grace,
-    now. remove: names, force, keep_log. resize: name, size. doctor: nothing more.
+    start: name, argv (tuple, empty with shell), shell, cwd, env and labels (dicts), size, lifetime, restart,
+    wait_for, timeout. list: json, labels. info, snapshot, interrupt: name. restart: name, env.
+    tail: name, lines, follow. send: name, text, enter, keys (names for ``key_bytes``, sent after the text).
+    wait: name, timeout, pattern. stop: names, all, grace, now. remove: names, force, keep_log.
+    resize: name, size. doctor: nothing more.
     """
     word, *rest = words or ["list"]
     if word in ("-h", "--help") or (word == "help" and not rest):

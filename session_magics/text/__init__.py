@@ -9,8 +9,8 @@ from __future__ import annotations
 import codecs
 from dataclasses import dataclass
 
-from session_magics.escapes import has_c1, parse_csi, restyle, split, strip_styles
-from session_magics.page import Page
+from session_magics.text.escapes import has_c1, parse_csi, restyle, split, strip_styles
+from session_magics.text.page import Page
 
 __all__ = ["Append", "Change", "LineModel", "Rewrite", "plain", "strip_styles"]
 

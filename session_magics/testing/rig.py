@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from session_magics.backends import Link
-from session_magics.behaviour import BEHAVIOURS
 from session_magics.errors import SessionError, SessionNotRunning
 from session_magics.model import Command, Exited
 from session_magics.registry import Registry
 from session_magics.session import Session
+from session_magics.testing.behaviour import BEHAVIOURS
 
 LIMIT = 10.0
 """Seconds for anything that a check waits for; all of it takes milliseconds."""

@@ -8,13 +8,13 @@ import threading
 import time
 from collections.abc import Callable
 
-from session_magics.backends.fake import FakeBackend
-from session_magics.behaviour import CELLS
 from session_magics.errors import SessionBusy, SessionNotRunning, StartFailed
 from session_magics.model import BackingOff, Command, Exited, FailedToStart, Running
 from session_magics.news import NO_OFFSET
 from session_magics.registry import Registry
-from session_magics.rig import LIMIT, Rig, ended, outcome, raises, receive_until, same
+from session_magics.testing.behaviour import CELLS
+from session_magics.testing.fake import FakeBackend
+from session_magics.testing.rig import LIMIT, Rig, ended, outcome, raises, receive_until, same
 
 QUIET = 0.15
 """Seconds for which nothing must happen where nothing should."""

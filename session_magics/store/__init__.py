@@ -15,14 +15,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from session_magics import states
 from session_magics.durable import TEMP_PREFIX, translated, write_atomic
 from session_magics.errors import StoreError, UsageMistake
 from session_magics.holder.record import blank_record, format_exit
 from session_magics.model import Exited, FailedToStart, Lost, SessionInfo, Spec, State, Unknown
-from session_magics.names import ID, KEPT, Names, check_key, name_key
-from session_magics.root import choose_root, prepare_root
-from session_magics.states import RunRecord
+from session_magics.store import states
+from session_magics.store.names import ID, KEPT, Names, check_key, name_key
+from session_magics.store.root import choose_root, prepare_root
+from session_magics.store.states import RunRecord
 
 __all__ = ["RunRecord", "Store", "check_key", "name_key"]
 

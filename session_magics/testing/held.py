@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from session_magics.backends import Start
-from session_magics.backends.scripted import CellProgram, FakeTerminal, Program, Signalled
 from session_magics.durable import write_atomic
 from session_magics.errors import StartFailed
 from session_magics.holder.logfile import LogWriter
 from session_magics.holder.processes import boot_id, start_tick
 from session_magics.holder.record import format_exit
+from session_magics.testing.scripted import CellProgram, FakeTerminal, Program, Signalled
 
 BACK_OFF = 0.05
 """Seconds before a restart by policy: tests should not wait as people would."""

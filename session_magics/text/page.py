@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from session_magics.escapes import NUMBER_LIMIT, RESET, parse_styled, shift
+from session_magics.text.escapes import NUMBER_LIMIT, RESET, parse_styled, shift
 
 BLOCK = 1 << 16
 """Characters up to which frozen text is joined: big enough that the objects weigh nothing, small to copy."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-from session_magics.backends.scripted import FakeTerminal, Signalled
+from session_magics.testing.scripted import FakeTerminal, Signalled
 
 BEHAVIOURS = r"""
 import os, signal, sys, termios, time, tty

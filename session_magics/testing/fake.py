@@ -15,9 +15,9 @@ from types import TracebackType
 from typing import Self
 
 from session_magics.backends import Start, Waiting
-from session_magics.backends.held import Held, Request
-from session_magics.backends.scripted import CellProgram, Program
 from session_magics.errors import SessionBusy, SessionError, SessionNotRunning, StartFailed, StopIncomplete
+from session_magics.testing.held import Held, Request
+from session_magics.testing.scripted import CellProgram, Program
 
 NO_INDEX = 1 << 62
 """An index size that is never passed."""

@@ -17,12 +17,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from session_magics.backends import Backend
-from session_magics.backends.fake import FakeBackend
-from session_magics.backends.scripted import CellProgram, FakeTerminal, Program, Signalled, script
-from session_magics.behaviour import fake_behaviour, fake_cell
-from session_magics.conformance import CHECKS
 from session_magics.registry import Registry
-from session_magics.rig import Rig
+from session_magics.testing.behaviour import fake_behaviour, fake_cell
+from session_magics.testing.conformance import CHECKS
+from session_magics.testing.fake import FakeBackend
+from session_magics.testing.rig import Rig
+from session_magics.testing.scripted import CellProgram, FakeTerminal, Program, Signalled, script
 
 __all__ = [
     "CHECKS",

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from unicodedata import combining
 
 from session_magics.errors import SessionError
-from session_magics.escapes import parse_csi, split
 from session_magics.text import plain
+from session_magics.text.escapes import parse_csi, split
 
 SNAPSHOT_BYTES = 1 << 16
 """Bytes before the end that are looked at: some 30 full screens of 24x80, and a terminal emulator written in
