@@ -76,7 +76,8 @@ class CellRunner:
             else:
                 self._in_foreground(options, body, values, writer)
             if interrupts.take():
-                raise CellInterrupted(f"the command in session {options.name!r} had ended already")
+                state = "goes on in the background" if options.bg else "had ended already"
+                raise CellInterrupted(f"the command in session {options.name!r} {state}")
 
     def _values(self, options: CellOptions) -> dict[str, object]:
         missing = [name for name in options.set if name not in self._ip.user_ns]
