@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -13,11 +14,15 @@ from traitlets import Bool, Enum, Float, Int, Unicode
 
 from session_magics.display.cell import LIMIT
 from session_magics.errors import CellCommandError, SessionError
+from session_magics.magics import notebook
 from session_magics.magics.cells import CellRunner
 from session_magics.magics.parser import HelpRequest, parse_cell, parse_verb
 
 if TYPE_CHECKING:
+    from session_magics.display.terminal import Terminal
+    from session_magics.display.theatre import Theatre
     from session_magics.registry import Registry
+    from session_magics.session import Session
 
 
 @magics_class
@@ -37,6 +42,7 @@ class SessionMagics(Magics):
         super().__init__(shell)
         self._registry = registry
         self._runner: CellRunner | None = None
+        self._theatre: Theatre | None = None
 
     @property
     def registry(self) -> Registry:
@@ -57,10 +63,27 @@ class SessionMagics(Magics):
             self._runner = CellRunner(self.shell, self.registry, self)
         return self._runner
 
+    def terminal(self, session: Session, *, read_only: bool = False, rows: int | None = None) -> Terminal:
+        """What shows a session live when it is displayed."""
+        from session_magics.display.terminal import ROWS, Terminal  # the widget libraries are slow to import
+        from session_magics.display.theatre import Theatre
+
+        if self._theatre is None:
+            self._theatre = Theatre(self.shell, self.registry)
+        return Terminal(self._theatre, session, read_only=read_only, rows=rows or ROWS)
+
+    def display(self, session: Session) -> None:
+        """How a Session is shown as the value of a cell. NotImplementedError: as any other value."""
+        if not notebook.shows_widgets(self.shell):
+            raise NotImplementedError
+        self.terminal(session)._ipython_display_()
+
     def close(self) -> None:
         """Detach from all sessions; they live on."""
         if self._runner is not None:
             self._runner.close()
+        if self._theatre is not None:
+            self._theatre.close()
 
     @no_var_expand
     @cell_magic
@@ -103,7 +126,8 @@ class SessionMagics(Magics):
         def run() -> object:
             from session_magics.magics.verbs import Verbs
 
-            return Verbs(self.registry, _show).call(parse_verb(line))
+            live = self.terminal if notebook.shows_widgets(self.shell) else None
+            return Verbs(self.registry, _show, live).call(parse_verb(line))
 
         return Shown.of(_translated(run))
 
@@ -144,7 +168,10 @@ def _translated(run: Callable[[], Any]) -> Any:
 def load(ip: InteractiveShell) -> None:
     """Register the magics, once."""
     if not isinstance(ip.magics_manager.registry.get("SessionMagics"), SessionMagics):
-        ip.register_magics(SessionMagics(ip))
+        magics = SessionMagics(ip)
+        ip.register_magics(magics)
+        formatter = ip.display_formatter.ipython_display_formatter
+        formatter.for_type_by_name("session_magics.session", "Session", magics.display)
 
 
 def unload(ip: InteractiveShell) -> None:
@@ -152,5 +179,7 @@ def unload(ip: InteractiveShell) -> None:
     magics = ip.magics_manager.registry.pop("SessionMagics", None)
     if isinstance(magics, SessionMagics):
         magics.close()
+        with contextlib.suppress(KeyError):
+            ip.display_formatter.ipython_display_formatter.pop("session_magics.session.Session")
     ip.magics_manager.magics["line"].pop("session", None)
     ip.magics_manager.magics["cell"].pop("sh_session", None)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import getpass
+import importlib.util
+import os
 import sys
 from typing import Any
 
@@ -98,6 +100,16 @@ def _is_whole_cell(ip: InteractiveShell) -> bool:
         code = ip.kernel.get_parent("shell")["content"]["code"]  # type: ignore[attr-defined]
         return bool(code.lstrip().startswith("%%sh_session"))
     return False
+
+
+def shows_widgets(ip: InteractiveShell | None) -> bool:
+    """Whether a page may be at the other end that shows live widgets. Those who run notebooks as programs allow no input,
+    which is how they are known; voila does so too and has a page.
+    """
+    kernel = getattr(ip, "kernel", None)
+    if kernel is None or importlib.util.find_spec("anywidget") is None:
+        return False
+    return bool(getattr(kernel, "_allow_stdin", False)) or os.environ.get("SERVER_SOFTWARE", "").startswith("voila")
 
 
 class StdinAsker:

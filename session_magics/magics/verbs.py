@@ -38,10 +38,15 @@ class Listing(list[SessionInfo]):
 
 
 class Verbs:
-    """The verbs over one registry. ``show`` puts text before the person while a verb still runs."""
+    """The verbs over one registry. ``write`` puts text before the person while a verb still runs.
 
-    def __init__(self, registry: Registry, show: Callable[[str], None]) -> None:
-        self._registry, self._show = registry, show
+    ``terminal`` makes what shows a session live; None where nothing can: then its screen is shown as text.
+    """
+
+    def __init__(
+        self, registry: Registry, write: Callable[[str], None], terminal: Callable[..., object] | None = None
+    ) -> None:
+        self._registry, self._write, self._terminal = registry, write, terminal
 
     def call(self, words: Namespace) -> object:
         """Carry out what the parser has read."""
@@ -87,13 +92,19 @@ class Verbs:
         from session_magics.text import Append, LineModel
 
         model = LineModel()
-        self._show(shown + "\n" if shown else "")
+        self._write(shown + "\n" if shown else "")
         for data in session.follow():
             model.feed(data)
             change = model.take()
             if change is not None:
-                self._show(change.text if isinstance(change, Append) else "\n" + change.text.rpartition("\n")[2])
+                self._write(change.text if isinstance(change, Append) else "\n" + change.text.rpartition("\n")[2])
         return None
+
+    def _show(self, words: Namespace) -> object:
+        session = self._registry.get(words.name)
+        if self._terminal is None:
+            return session.snapshot()
+        return self._terminal(session, read_only=words.read_only, rows=words.rows)
 
     def _snapshot(self, words: Namespace) -> str:
         return self._registry.get(words.name).snapshot()
