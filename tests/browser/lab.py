@@ -19,6 +19,9 @@ from playwright.sync_api import Page
 START_LIMIT = 40.0
 WAIT_MS = 30_000
 
+FOLDERS: dict[str, Path] = {}
+"""The folder that each server shows."""
+
 READY = """() => {
   const at = window.jupyterapp?.shell.currentWidget;
   const session = at?.context?.sessionContext;
@@ -127,6 +130,28 @@ class Lab:
         self.page.evaluate("(t) => window.jupyterapp.commands.execute('apputils:change-theme', {theme: t})", name)
         self.page.wait_for_function(
             "(dark) => document.body.dataset.jpThemeLight === String(!dark)", arg="Dark" in name
+        )
+
+    def picture(self, name: str) -> None:
+        """Keep a picture of the page where the environment asks for it."""
+        if folder := os.environ.get("SCREENSHOTS"):
+            self.page.screenshot(path=f"{folder}/{name}.png")
+
+    def shut_down(self) -> None:
+        """End the sessions and the kernel."""
+        self.execute("%session stop --all --now\n%session remove --force " + " ".join(self.sessions()))
+        self.page.evaluate("() => window.jupyterapp.shell.currentWidget.context.sessionContext.shutdown()")
+
+    def sessions(self) -> list[str]:
+        """The names of the sessions that there are."""
+        return [path.name for path in (FOLDERS[self.address] / "sessions" / "names").iterdir() if "@" not in path.name]
+
+    def execute(self, code: str) -> None:
+        """Run code in the kernel beside the cells."""
+        self.page.evaluate(
+            """async (code) => { const kernel = window.jupyterapp.shell.currentWidget.context.sessionContext.session.kernel;
+                 await kernel.requestExecute({ code, stop_on_error: false }).done; }""",
+            code,
         )
 
     # ---- terminals, counted from the top

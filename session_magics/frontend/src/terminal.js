@@ -277,13 +277,14 @@ export class TerminalView {
   text() {
     const buffer = this.term.buffer.active;
     const lines = [];
+    const joined = (line) => buffer.type === "normal" && line?.isWrapped; // a drawn screen has no long lines
     for (let at = 0; at < buffer.length; at++) {
       const line = buffer.getLine(at);
-      const part = line.translateToString(!buffer.getLine(at + 1)?.isWrapped);
-      if (line.isWrapped && lines.length) lines[lines.length - 1] += part;
+      const part = line.translateToString(!joined(buffer.getLine(at + 1)));
+      if (joined(line) && lines.length) lines[lines.length - 1] += part;
       else lines.push(part);
     }
-    return lines.join("\n").trimEnd();
+    return lines.map((line) => line.trimEnd()).join("\n").trimEnd();
   }
 
   async #copy() {
