@@ -31,6 +31,8 @@ STILL_EVERY = 10.0
 class Face(Port, Protocol):
     """A widget model that shows the session."""
 
+    read_only: bool
+
     def show(self, facts: Mapping[str, object]) -> None:
         """Show these facts."""
 
@@ -85,9 +87,20 @@ class Feed:
         elif kind == "restart":
             self._hands.restart()
         elif kind == "focus":
-            (self._focused.add if content["on"] else self._focused.discard)(view)
+            self._focus(view, bool(content["on"]), touches=not face.read_only)
         else:
+            if kind == "bye":
+                self._focused.discard(view)
             self.channel.receive(face, content, time.monotonic())
+
+    def _focus(self, view: str, on: bool, *, touches: bool) -> None:
+        if not on:
+            self._focused.discard(view)
+            return
+        self._focused.add(view)
+        if touches:
+            self.channel.own(view)
+            self._wake()
 
     # ---- the sender's side
 

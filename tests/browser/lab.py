@@ -45,11 +45,12 @@ def server(folder: Path, application: str = "lab") -> Iterator[str]:
         sys.executable, "-m", "jupyter", application, "--no-browser", "--allow-root", f"--port={port}",
         "--ServerApp.port_retries=0", "--IdentityProvider.token=", "--ServerApp.disable_check_xsrf=True",
         "--LabApp.expose_app_in_browser=True", f"--ServerApp.root_dir={folder}",
-        "--LabApp.news_url=", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
     ]  # fmt: skip
     home = folder / "home"
-    home.mkdir(exist_ok=True)
-    env = dict(os.environ, HOME=str(home), SESSION_MAGICS_HOME=str(folder / "sessions"), JUPYTER_PLATFORM_DIRS="1")
+    settings = home / ".jupyter" / "lab" / "user-settings" / "@jupyterlab" / "apputils-extension"
+    settings.mkdir(parents=True)
+    (settings / "notification.jupyterlab-settings").write_text('{"fetchNews": "false"}')
+    env = dict(os.environ, HOME=str(home), SESSION_MAGICS_HOME=str(folder / "sessions"))
     with (folder / "server.log").open("wb") as log:
         process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder)
     try:

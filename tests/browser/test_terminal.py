@@ -106,6 +106,7 @@ def test_two_views_are_in_step(opened: Open) -> None:
     lab.wait_text("got one")
     lab.wait_text("got one", 1)
     lab.page.keyboard.type("two\n")
+    lab.wait_text("got two")
     lab.wait_text("got two", 1)
     assert lab.text(0) == lab.text(1)
     lab.type("never", 1)
@@ -144,7 +145,7 @@ def test_the_leave_key_gives_the_keyboard_back(opened: Open) -> None:
     lab.run(1)
     lab.wait_text(">>>")
     lab.type("1")
-    lab.page.keyboard.press("Control+Shift+L")
+    lab.page.keyboard.press("Control+Shift+Enter")
     assert lab.page.evaluate("() => !document.activeElement.closest('.sm')")
 
 

@@ -32,7 +32,7 @@ export class TerminalView {
     this.el = el;
     this.id = Array.from(crypto.getRandomValues(new Uint8Array(6)), (byte) => byte.toString(36)).join("");
     this.readOnly = model.get("read_only");
-    this.full = false;
+    this.full = this.focused = false;
     /** @type {(() => void)[]} */
     this.endings = [];
     this.#build();
@@ -76,6 +76,7 @@ export class TerminalView {
     this.bar = new TitleBar(document, this.#actions(), { readOnly: this.readOnly });
     this.root.append(this.bar.element);
     this.screen = make("sm-screen", this.root);
+    this.place = make("sm-place", this.screen);
     this.grip = make("sm-grip", this.root);
     this.hint = make("sm-hint", this.root);
     this.hint.textContent = `${LEAVE_KEY} leaves the terminal`;
@@ -130,7 +131,7 @@ export class TerminalView {
     this.root.append(this.find.element);
     this.#height(this.model.get("rows"));
     this.#theme();
-    term.open(this.screen);
+    term.open(this.place);
     if (this.readOnly) term.textarea.readOnly = true;
   }
 
@@ -199,7 +200,7 @@ export class TerminalView {
   /** @param {KeyboardEvent} event */
   #key(event) {
     if (!(event.ctrlKey && event.shiftKey) || event.altKey) return true;
-    const action = { L: () => this.leave(), F: () => this.find.open(), C: () => this.#copy() }[event.key.toUpperCase()];
+    const action = { ENTER: () => this.leave(), F: () => this.find.open(), C: () => this.#copy() }[event.key.toUpperCase()];
     if (!action) return true;
     if (event.type === "keydown") action();
     event.preventDefault();
@@ -218,9 +219,10 @@ export class TerminalView {
   #focus(focused) {
     this.hint.classList.toggle("sm-shown", focused && !this.readOnly);
     clearTimeout(this.hintTimer);
+    if (focused !== this.focused) this.send({ t: "focus", view: this.id, on: focused });
+    this.focused = focused;
     if (!focused) return;
     this.hintTimer = setTimeout(() => this.hint.classList.remove("sm-shown"), 4000);
-    if (!this.readOnly && this.model.get("facts").owner !== this.id) this.send({ t: "own", view: this.id });
   }
 
   // ---- its size
@@ -297,6 +299,13 @@ export class TerminalView {
     }
   }
 
+  /** Go on in another place of the page. @param {HTMLElement} el */
+  move(el) {
+    el.append(...this.el.childNodes);
+    this.el = el;
+    this.#settle();
+  }
+
   close() {
     for (const end of this.endings) end();
     clearTimeout(this.settleTimer);
@@ -308,8 +317,22 @@ export class TerminalView {
   }
 }
 
-/** @param {{model: Model, el: HTMLElement}} context */
-export function render(context) {
-  const view = new TerminalView(context);
-  return () => view.close();
+/** Views that are not closed. @type {Set<TerminalView>} */
+const open = new Set();
+
+/**
+ * Show a session. When the text in a notebook's output is renewed, JupyterLab makes a second view and forgets the first
+ * one, which is out of the page by then: it moves to the new place, with its scrollback and selection.
+ * @param {{model: Model, el: HTMLElement}} context
+ */
+export function render({ model, el }) {
+  const left = [...open].find((one) => one.model === model && !one.el.isConnected);
+  const view = left ?? new TerminalView({ model, el });
+  if (left) left.move(el);
+  open.add(view);
+  return () => {
+    if (view.el !== el) return; // it has moved on
+    open.delete(view);
+    view.close();
+  };
 }

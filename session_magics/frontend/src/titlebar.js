@@ -3,8 +3,8 @@
 import { badge, elapsed, mood, shortened } from "./facts.js";
 import { icon } from "./icons.js";
 
-/** Ends the terminal's hold of the keyboard. Ctrl+Shift+letter is a terminal's own in every emulator; no program sees it. */
-export const LEAVE_KEY = "Ctrl+Shift+L";
+/** Ends the terminal's hold of the keyboard: free in browsers and in JupyterLab, and Enter to programs otherwise. */
+export const LEAVE_KEY = "Ctrl+Shift+Enter";
 
 /**
  * @typedef {object} Actions
