@@ -133,14 +133,10 @@ class Channel:
         with self._lock:
             return self._log.end()
 
-    def views(self, now: float) -> list[View]:
-        """Those that are shown somewhere, as far as is known."""
-        with self._lock:
-            return [view for view in self._views.values() if view.served(now)]
-
     def watched(self, now: float) -> bool:
-        """Whether anybody looks."""
-        return bool(self.views(now))
+        """Whether anybody looks, as far as is known."""
+        with self._lock:
+            return any(view.served(now) for view in self._views.values())
 
     # ---- to the views
 

@@ -211,4 +211,3 @@ class Feed:
             link, self._link = self._link, None
         if link is not None:
             link.close()
-

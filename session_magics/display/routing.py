@@ -88,9 +88,9 @@ class Router:
 
     def _make_subshell(self) -> str | None:
         shell_thread = getattr(self.kernel, "shell_channel_thread", None)
-        manager = getattr(shell_thread, "manager", None)
-        if manager is None:
+        if shell_thread is None or not hasattr(shell_thread, "manager"):
             return None
+        manager = shell_thread.manager
         made: Future[str] = Future()
 
         def make() -> None:

@@ -170,8 +170,17 @@ def load(ip: InteractiveShell) -> None:
     if not isinstance(ip.magics_manager.registry.get("SessionMagics"), SessionMagics):
         magics = SessionMagics(ip)
         ip.register_magics(magics)
-        formatter = ip.display_formatter.ipython_display_formatter
-        formatter.for_type_by_name("session_magics.session", "Session", magics.display)
+        _display_by(ip, magics.display)
+
+
+def _display_by(ip: InteractiveShell, function: Callable[[Any], None] | None) -> None:
+    """Have Sessions displayed by a function, or by none of ours again. The class is not imported for it."""
+    formatter = ip.display_formatter.ipython_display_formatter if ip.display_formatter else None
+    if formatter is not None and function is not None:
+        formatter.for_type_by_name("session_magics.session", "Session", function)
+    elif formatter is not None:
+        with contextlib.suppress(KeyError):
+            formatter.pop("session_magics.session.Session")
 
 
 def unload(ip: InteractiveShell) -> None:
@@ -179,7 +188,6 @@ def unload(ip: InteractiveShell) -> None:
     magics = ip.magics_manager.registry.pop("SessionMagics", None)
     if isinstance(magics, SessionMagics):
         magics.close()
-        with contextlib.suppress(KeyError):
-            ip.display_formatter.ipython_display_formatter.pop("session_magics.session.Session")
+        _display_by(ip, None)
     ip.magics_manager.magics["line"].pop("session", None)
     ip.magics_manager.magics["cell"].pop("sh_session", None)

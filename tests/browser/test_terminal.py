@@ -51,7 +51,9 @@ def test_a_pager_fills_the_height_and_scrolls(opened: Open) -> None:
 
 
 def test_keys_arrive_while_another_cell_runs(opened: Open) -> None:
-    lab = opened([SHOUT, "import time; time.sleep(8)", "%session start -- noise sh -c 'while sleep 0.3; do echo .; done'"])
+    lab = opened(
+        [SHOUT, "import time; time.sleep(8)", "%session start -- noise sh -c 'while sleep 0.3; do echo .; done'"]
+    )
     lab.run(1)
     lab.run(3)
     lab.wait_text(".", 1)
