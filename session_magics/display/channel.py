@@ -4,9 +4,9 @@ Bytes have their offsets in the log as numbers. A view asks to be served from an
 has come (``ack``); nothing is queued for it, as what it lacks is in the log. So a lost message, a closed page or a
 second page needs no care beyond that.
 
-From a view: ``sync`` (view, from, s), ``ack`` and ``here`` (view, n), ``hidden``, ``bye``. To views: ``o`` (v: the views
-meant, p: where they should be, o: offset of the first byte; s and reset: answers a sync) with the bytes as a buffer,
-and ``head`` (v, o: where they should be by now).
+From a view: ``sync`` (view, from, s), ``ack`` and ``here`` (view, n), ``hidden``, ``bye``. To views: ``o`` (v: the
+views meant, p: where they should be, o: offset of the first byte; s and reset: answers a sync) with the bytes as a
+buffer, and ``head`` (v, o: where they should be by now).
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class View:
 
 
 class Channel:
-    """Views of one session. ``receive`` may be called from any thread, ``step`` and ``close`` from the sender's only."""
+    """Views of one session. ``step`` and ``close`` are for the sender's thread, all else for any."""
 
     def __init__(self, directory: Path, wake: Callable[[], None]) -> None:
         self._log, self._wake = LogReader(directory), wake

@@ -103,8 +103,9 @@ def _is_whole_cell(ip: InteractiveShell) -> bool:
 
 
 def shows_widgets(ip: InteractiveShell | None) -> bool:
-    """Whether a page may be at the other end that shows live widgets. Those who run notebooks as programs allow no input,
-    which is how they are known; voila does so too and has a page.
+    """Whether a page that shows live widgets may be at the other end.
+
+    Who runs a notebook as a program allows no input, which is how that is known; voila does so too and has a page.
     """
     kernel = getattr(ip, "kernel", None)
     if kernel is None or importlib.util.find_spec("anywidget") is None:

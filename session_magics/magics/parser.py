@@ -82,9 +82,9 @@ def parse_words(words: Sequence[str], *, program: str = "%session") -> Namespace
     """Read a verb and its words; the result has ``verb`` and what that verb takes (None: not given).
 
     start: name, argv (tuple, empty with shell), shell, cwd, env and labels (dicts), size, lifetime, restart, wait_for,
-    timeout. list: json, labels. info, snapshot, interrupt, restart: name. tail: name, lines, follow. show: name, read_only, rows. send: name, text,
-    enter, keys (names for ``key_bytes``, sent after the text). wait: name, timeout, pattern. stop: names, all, grace,
-    now. remove: names, force, keep_log. resize: name, size. doctor: nothing more.
+    timeout. list: json, labels. info, snapshot, interrupt, restart: name. tail: name, lines, follow. show: name,
+    read_only, rows. send: name, text, enter, keys (names for ``key_bytes``, sent after the text). wait: name, timeout,
+    pattern. stop: names, all, grace, now. remove: names, force, keep_log. resize: name, size. doctor: nothing more.
     """
     word, *rest = words or ["list"]
     if word in ("-h", "--help") or (word == "help" and not rest):
