@@ -126,16 +126,16 @@ class Router:
     def _led(self, frames: Any) -> Any:
         session = self.kernel.session  # type: ignore[union-attr]
         idents, rest = session.feed_identities(frames, copy=False)
-        message = session.deserialize(rest, content=True, copy=False)
-        kind = message["header"]["msg_type"]
-        if kind not in ("comm_msg", "comm_close") or message["content"].get("comm_id") not in self._ours:
-            session.digest_history.discard(rest[0].bytes)  # it is read once more, which would look like a replay
+        message = session.deserialize(rest, content=False, copy=False)  # so it is not remembered as seen
+        if message["header"]["msg_type"] not in ("comm_msg", "comm_close"):
+            return frames
+        message["content"] = session.unpack(message["content"])
+        if message["content"].get("comm_id") not in self._ours:
             return frames
         import zmq
 
         message["header"]["subshell_id"] = self._subshell
         parts = session.serialize(message, ident=idents)
-        session.digest_history.discard(parts[len(idents) + 1])
         return [zmq.Frame(part) for part in parts] + list(message.get("buffers") or ())
 
     # ---- what the page believes
