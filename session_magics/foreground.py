@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import select
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -73,8 +74,20 @@ class Foreground:
     """Drives one cell to its end. ``asker`` is None where nobody can answer."""
 
     def __init__(
-        self, cell: Cell, sink: Sink, interrupts: Interrupts, *, asker: Asker | None, timeout: float | None = None
+        self,
+        cell: Cell,
+        sink: Sink,
+        interrupts: Interrupts,
+        *,
+        asker: Asker | None,
+        timeout: float | None = None,
+        at_hand: Callable[[bool], bool] = lambda asks: False,
     ) -> None:
+        """``at_hand`` says whether the person can type into the program itself; then nothing is asked.
+
+        It is called when nothing has come for a moment, with whether the command certainly asks for something.
+        """
+        self._at_hand = at_hand
         self._cell, self._sink, self._interrupts, self._asker = cell, sink, interrupts, asker
         self._timeout = timeout
         self.interrupted = False
@@ -148,6 +161,7 @@ class Foreground:
         if now < max(wait.next_probe, quiet_since + PROBE_QUIET):
             return False
         wait.next_probe = now + (PROBE_LATER if now - quiet_since > PROBE_CALM else PROBE_QUIET)
+        self._at_hand(False)
         try:
             state = self._cell.probe()
         except SessionNotRunning:
@@ -163,7 +177,7 @@ class Foreground:
             return False
         if self._asker is None:
             return self._end_of_file(now)
-        if self._asking is None:
+        if self._asking is None and not self._at_hand(True):
             self._asking = not state.echo
             self._asker.ask(self._prompt(), masked=not state.echo)
         return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from session_magics import text
@@ -52,6 +53,7 @@ def run_cell(
     asker: Asker | None = None,
     timeout: float | None = None,
     check: bool = True,
+    at_hand: Callable[[bool], bool] = lambda asks: False,
 ) -> CellResult:
     """Run shell text in a shell session and wait for its end.
 
@@ -61,6 +63,7 @@ def run_cell(
         sink: where output goes while the command runs; default nowhere.
         asker: who answers prompts; without one a command that waits for input is told end-of-file.
         timeout: seconds after which the command is interrupted, harder every 1.5 s until it ends.
+        at_hand: whether the person can type into the program itself; see Foreground.
         check: raise for a status other than 0.
 
     Raises:
@@ -71,7 +74,7 @@ def run_cell(
     cell = session.cell(cell_text)
     try:
         with noticed() as interrupts:
-            drive = Foreground(cell, sink or Silent(), interrupts, asker=asker, timeout=timeout)
+            drive = Foreground(cell, sink or Silent(), interrupts, asker=asker, timeout=timeout, at_hand=at_hand)
             result = drive.run()
         if drive.interrupted:
             raise CellInterrupted(f"the command in session {session.name!r} was interrupted{_because(result)}")

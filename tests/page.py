@@ -1,4 +1,4 @@
-"""A page at the other end of a real kernel, without a browser: widget models, their views, the protocol of the channel."""
+"""A page at the other end of a real kernel, without a browser: widget models and their views."""
 
 from __future__ import annotations
 

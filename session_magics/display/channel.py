@@ -73,8 +73,9 @@ class View:
 class Channel:
     """Views of one session. ``step`` and ``close`` are for the sender's thread, all else for any."""
 
-    def __init__(self, directory: Path, wake: Callable[[], None]) -> None:
-        self._log, self._wake = LogReader(directory), wake
+    def __init__(self, directory: Path, wake: Callable[[], None], begin: int = 0) -> None:
+        """Show the log from ``begin`` on."""
+        self._log, self._wake, self._begin = LogReader(directory), wake, begin
         self._lock = threading.Lock()
         self._views: dict[str, View] = {}
         self._next = 0.0
@@ -193,7 +194,7 @@ class Channel:
 
     def _answer(self, view: View, end: int) -> None:
         """Decide where a view begins that asked."""
-        oldest = self._log.start()
+        oldest = max(self._log.start(), min(self._begin, end))
         if view.position > end or view.position < max(oldest, end - SKIP_BYTES):
             view.reset = True
         if view.reset:

@@ -43,9 +43,12 @@ class Face(Port, Protocol):
 class Feed:
     """Everything about one session that is shown. ``look`` is for one thread, ``step`` for another (the sender's)."""
 
-    def __init__(self, session: Session, restart: Callable[[], object], wake: Callable[[], None]) -> None:
+    def __init__(
+        self, session: Session, restart: Callable[[], object], wake: Callable[[], None], *, begin: int = 0
+    ) -> None:
+        """Show the session from the log offset ``begin`` on."""
         self.session = session
-        self.channel = Channel(session.directory, wake)
+        self.channel = Channel(session.directory, wake, begin)
         self._hands = Hands(session, self.tell, restart)
         self._wake = wake
         self._faces: list[Face] = []
@@ -65,6 +68,11 @@ class Feed:
         with self._lock:
             self._faces.append(face)
         return self._facts
+
+    def detach(self, face: Face) -> None:
+        """Serve it no more."""
+        with self._lock:
+            self._faces.remove(face)
 
     def tell(self, line: str) -> None:
         """Show a line of ours in the title bars."""

@@ -37,7 +37,7 @@ class Sender:
 
     def __init__(self) -> None:
         self._sources: list[Source] = []
-        self._lock = threading.Lock()
+        self._lock, self._serving = threading.Lock(), threading.Lock()
         self._woken, self._waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC) if hasattr(os, "pipe2") else _pipe()
         self._closed = False
         self._tokens, self._counted = float(BURST), time.monotonic()
@@ -58,6 +58,11 @@ class Sender:
             self._sources.remove(source)
         self.wake()
 
+    def rest(self) -> None:
+        """Wait for the end of the round that may be under way: what was removed before is not used after."""
+        with self._serving:
+            pass
+
     def wake(self) -> None:
         """Something has changed."""
         with contextlib.suppress(BlockingIOError, OSError):
@@ -73,24 +78,29 @@ class Sender:
     def _run(self) -> None:
         due: float | None = None
         while not self._closed:
-            with self._lock:
-                sources = list(self._sources)
-            self._wait(sources, due)
-            due = self._round(sources)
+            ready = self._wait(due)
+            with self._serving:
+                with self._lock:
+                    sources = list(self._sources)
+                for source in sources:
+                    if source.fileno() in ready:
+                        source.news()
+                due = self._round(sources)
 
-    def _wait(self, sources: list[Source], due: float | None) -> None:
+    def _wait(self, due: float | None) -> set[int | None]:
+        """Wait until something is due or comes; the descriptors on which something came."""
         poll = select.poll()
         poll.register(self._woken, select.POLLIN)
-        by_fd = {fd: source for source in sources if (fd := source.fileno()) is not None}
-        for fd in by_fd:
+        with self._serving, self._lock:
+            fds = [fd for source in self._sources if (fd := source.fileno()) is not None]
+        for fd in fds:
             poll.register(fd, select.POLLIN)
         wait = None if due is None else max(0.0, due - time.monotonic()) * MILLISECONDS
-        for fd, _ in poll.poll(wait):
-            if fd == self._woken:
-                with contextlib.suppress(BlockingIOError):
-                    os.read(self._woken, 4096)
-            else:
-                by_fd[fd].news()
+        ready = {fd for fd, _ in poll.poll(wait)}
+        if self._woken in ready:
+            with contextlib.suppress(BlockingIOError):
+                os.read(self._woken, 4096)
+        return {fd for fd in ready if fd != self._woken}
 
     def _round(self, sources: list[Source]) -> float | None:
         """Give each its turn; the time of the next one."""

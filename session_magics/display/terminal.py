@@ -26,6 +26,8 @@ from session_magics.text import strip_styles
 STATIC = Path(__file__).parent.parent / "static"
 ROWS = 20
 """Rows that a terminal shows when not told."""
+CELL_ROWS = 14
+"""Rows of the terminal of a cell, which gives way to as many lines as there are."""
 VIEW_TYPE = "application/vnd.jupyter.widget-view+json"
 MARK = "session_magics"
 """Key of an output's metadata by which ours are known again."""
@@ -51,14 +53,20 @@ class TerminalModel(anywidget.AnyWidget):
     facts = Dict().tag(sync=True)
     read_only = Bool(False).tag(sync=True)
     rows = Int(ROWS).tag(sync=True)
+    kind = Unicode("session").tag(sync=True)
+    """"session", or "cell": then it is the command of one cell, which can be interrupted and not restarted."""
     snapshot = Unicode().tag(sync=True)
 
-    def __init__(self, feed: Feed, router: Router, *, read_only: bool, rows: int) -> None:
+    def __init__(
+        self, feed: Feed, router: Router, *, read_only: bool = False, rows: int = ROWS, kind: str = "session"
+    ) -> None:
         self._feed, self._router, self._opened = feed, router, False
+        self.answered = False
+        """Whether a page has this model."""
         self._displays: list[tuple[str, dict[str, Any]]] = []
         feed_facts = feed.attach(self)
         self._esm = stub()
-        super().__init__(bundle=packed()[0], facts=dict(feed_facts), read_only=read_only, rows=rows)
+        super().__init__(bundle=packed()[0], facts=dict(feed_facts), read_only=read_only, rows=rows, kind=kind)
         self._opened = True
         router.adopt(self.comm, self._take)
 
@@ -75,11 +83,12 @@ class TerminalModel(anywidget.AnyWidget):
 
     def _take(self, content: Mapping[str, Any], _buffers: Sequence[Any]) -> None:
         kind = content.get("t")
+        self.answered = True
         if kind == "bundle":
             name, code = packed()
             self.post({"t": "bundle", "hash": name}, [code])
-        elif kind == "nudge":
-            pass  # its packet was all that mattered
+        elif kind in ("hello", "nudge"):
+            pass  # that it came was all that mattered
         elif not (self.read_only and kind in ("in", "interrupt", "stop", "restart", "resize")):
             self._feed.receive(self, content)
 
@@ -107,7 +116,7 @@ class TerminalModel(anywidget.AnyWidget):
 
     def _data(self, still: str, facts: Mapping[str, object]) -> dict[str, Any]:
         view = {"version_major": 2, "version_minor": 0, "model_id": self.model_id}
-        title = f"[{facts['name']}] {facts['program']} · {facts['text']}"
+        title = f"[{facts['name']}] {facts['command'] or facts['program']} · {facts['text']}"
         return {"text/plain": f"{title}\n{still}" if still else title, VIEW_TYPE: view}
 
     def _metadata(self) -> dict[str, Any]:
@@ -121,6 +130,13 @@ class TerminalModel(anywidget.AnyWidget):
         shown = display(self._data(still, self.facts), raw=True, metadata=self._metadata(), display_id=True)
         if shown is not None:
             self._displays.append((shown.display_id, parent))
+
+    def close(self) -> None:
+        """Take it out of every page."""
+        if self.comm is not None:
+            self._router.forget(self.comm.comm_id)
+        self._feed.detach(self)
+        super().close()
 
 
 class Terminal:
@@ -139,3 +155,30 @@ class Terminal:
             feed = self._theatre.feed(self.session)
             self._model = TerminalModel(feed, self._theatre.router, read_only=self._read_only, rows=self._rows)
         self._model.present(still(self.session.directory, self.session.info().size))
+
+
+class CellTerminal:
+    """A Screen: the terminal of one cell, while its command runs. All calls come from the cell's thread."""
+
+    def __init__(self, theatre: Theatre, session: Session, begin: int) -> None:
+        self._theatre = theatre
+        self._feed = theatre.cell_feed(session, begin)
+        self._model = TerminalModel(self._feed, theatre.router, rows=CELL_ROWS, kind="cell")
+
+    @property
+    def answered(self) -> bool:
+        """See Screen."""
+        if self._model.answered:
+            self._theatre.has_page = True
+        return self._model.answered
+
+    def appear(self) -> None:
+        """See Screen."""
+        self._model.present("")
+
+    def vanish(self) -> None:
+        """See Screen. A page that has not answered by now has no terminals."""
+        if not self.answered and self._theatre.has_page is None:
+            self._theatre.has_page = False
+        self._model.close()
+        self._theatre.end(self._feed)

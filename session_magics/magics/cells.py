@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
 from session_magics import text, variables
 from session_magics.display.cell import CellOutput, Writer
+from session_magics.display.live import Curtain, LiveOutput, Screen
 from session_magics.errors import CellCommandError, SessionError, SessionNotRunning, UsageMistake
-from session_magics.foreground import Foreground
+from session_magics.foreground import Foreground, Sink
 from session_magics.interrupts import noticed
 from session_magics.magics import notebook
 from session_magics.magics.options import size as size_of
@@ -20,6 +22,7 @@ from session_magics.run import run_cell, run_hidden
 from session_magics.shell import Attachment, Cell
 
 if TYPE_CHECKING:
+    from session_magics.display.theatre import Theatre
     from session_magics.registry import Registry
     from session_magics.session import Session
 
@@ -30,11 +33,12 @@ OUT_BYTES = 64 * 1024 * 1024
 class CellRunner:
     """Runs shell cells for one IPython, in its main thread. Keeps one attachment a session.
 
-    ``defaults`` has the traits shell_program, lifetime, rc, size, limit and timeout.
+    ``defaults`` has the traits shell_program, lifetime, rc, size, limit, timeout and display; ``theatre`` gives what
+    serves live terminals, at first use.
     """
 
-    def __init__(self, ip: InteractiveShell, registry: Registry, defaults: Any) -> None:
-        self._ip, self._registry, self._defaults = ip, registry, defaults
+    def __init__(self, ip: InteractiveShell, registry: Registry, defaults: Any, theatre: Callable[[], Theatre]) -> None:
+        self._ip, self._registry, self._defaults, self._theatre = ip, registry, defaults, theatre
         self._attachments: dict[str, Attachment] = {}
 
     def close(self) -> None:
@@ -61,11 +65,23 @@ class CellRunner:
                 raise SessionError(f"session {shell.name!r} refused the variables: one may be readonly there")
         limit = self._defaults.limit if options.limit is None else options.limit
         writer = notebook.writer(self._ip)
-        sink = CellOutput(writer, limit=limit)
         if options.bg:
-            self._in_background(options, body, writer, sink)
+            self._in_background(options, body, writer, CellOutput(writer, limit=limit))
+        elif writer.live and writer.clearable and self._defaults.display == "auto" and notebook.shows_widgets(self._ip):
+            curtain = Curtain(writer)
+            sink = LiveOutput(CellOutput(curtain, limit=limit), curtain, lambda cell: self._screen(options.name, cell))
+            self._in_foreground(shell, options, body, curtain, sink, sink.at_hand)
         else:
-            self._in_foreground(shell, options, body, writer, sink)
+            self._in_foreground(shell, options, body, writer, CellOutput(writer, limit=limit), lambda asks: False)
+
+    def _screen(self, name: str, cell: Cell) -> Screen | None:
+        """The terminal of a cell; None where no page shows one."""
+        from session_magics.display.terminal import CellTerminal  # the widget libraries are slow to import
+
+        theatre = self._theatre()
+        if theatre.has_page is False or cell.begin is None:
+            return None
+        return CellTerminal(theatre, self._registry.get(name), cell.begin)
 
     def _values(self, options: CellOptions) -> dict[str, object]:
         missing = [name for name in options.set if name not in self._ip.user_ns]
@@ -101,12 +117,19 @@ class CellRunner:
         )
 
     def _in_foreground(
-        self, shell: Attachment, options: CellOptions, body: str, writer: Writer, sink: CellOutput
+        self,
+        shell: Attachment,
+        options: CellOptions,
+        body: str,
+        writer: Writer,
+        sink: Sink,
+        at_hand: Callable[[bool], bool],
     ) -> None:
         timeout = self._defaults.timeout if options.timeout is None else options.timeout
         error: CellCommandError | None = None
         try:
-            result = run_cell(shell, body, sink=sink, asker=notebook.asker(self._ip), timeout=timeout)
+            asker = notebook.asker(self._ip)
+            result = run_cell(shell, body, sink=sink, asker=asker, timeout=timeout, at_hand=at_hand)
         except CellCommandError as failure:
             if failure.result is None:
                 raise

@@ -36,6 +36,9 @@ class SessionMagics(Magics):
     rc = Bool(True, help="Whether a shell reads its start-up file.").tag(config=True)
     size = Unicode("", help="Terminal size of new shells, such as 24x80.").tag(config=True)
     limit = Int(LIMIT, help="Bytes of a cell's output that are shown; the log keeps more.").tag(config=True)
+    display = Enum(
+        ["auto", "text"], "auto", help="Whether a cell that takes longer becomes a terminal while it runs."
+    ).tag(config=True)
     timeout = Float(None, allow_none=True, help="Seconds after which a cell is interrupted.").tag(config=True)
 
     def __init__(self, shell: InteractiveShell, registry: Registry | None = None) -> None:
@@ -60,19 +63,25 @@ class SessionMagics(Magics):
         """What runs cells, made at first use."""
         if self._runner is None:
             assert self.shell is not None
-            self._runner = CellRunner(self.shell, self.registry, self)
+            self._runner = CellRunner(self.shell, self.registry, self, lambda: self.theatre)
         return self._runner
+
+    @property
+    def theatre(self) -> Theatre:
+        """What serves live terminals, made at first use."""
+        if self._theatre is None:
+            from session_magics.display.theatre import Theatre
+
+            self._theatre = Theatre(self.shell, self.registry)
+        return self._theatre
 
     def terminal(self, session: Session, *, read_only: bool = False, rows: int | None = None) -> Terminal:
         """What shows a session live when it is displayed."""
         from session_magics.display.terminal import ROWS, Terminal  # the widget libraries are slow to import
-        from session_magics.display.theatre import Theatre
 
-        if self._theatre is None:
-            self._theatre = Theatre(self.shell, self.registry)
-        return Terminal(self._theatre, session, read_only=read_only, rows=rows or ROWS)
+        return Terminal(self.theatre, session, read_only=read_only, rows=rows or ROWS)
 
-    def display(self, session: Session) -> None:
+    def display_session(self, session: Session) -> None:
         """How a Session is shown as the value of a cell. NotImplementedError: as any other value."""
         if not notebook.shows_widgets(self.shell):
             raise NotImplementedError
@@ -170,7 +179,7 @@ def load(ip: InteractiveShell) -> None:
     if not isinstance(ip.magics_manager.registry.get("SessionMagics"), SessionMagics):
         magics = SessionMagics(ip)
         ip.register_magics(magics)
-        _display_by(ip, magics.display)
+        _display_by(ip, magics.display_session)
 
 
 def _display_by(ip: InteractiveShell, function: Callable[[Any], None] | None) -> None:

@@ -16,6 +16,8 @@ from typing import Any
 
 from playwright.sync_api import Page
 
+from session_magics import Registry
+
 START_LIMIT = 40.0
 WAIT_MS = 30_000
 
@@ -140,12 +142,14 @@ class Lab:
 
     def shut_down(self) -> None:
         """End the sessions and the kernel."""
-        self.execute("%session stop --all --now\n%session remove --force " + " ".join(self.sessions()))
-        self.page.evaluate("() => window.jupyterapp.shell.currentWidget.context.sessionContext.shutdown()")
-
-    def sessions(self) -> list[str]:
-        """The names of the sessions that there are."""
-        return [path.name for path in (FOLDERS[self.address] / "sessions" / "names").iterdir() if "@" not in path.name]
+        self.page.evaluate(
+            "() => { window.jupyterapp.shell.currentWidget.context.sessionContext.shutdown(); return null; }"
+        )
+        registry = Registry(FOLDERS[self.address] / "sessions")
+        registry.stop_all(now=True)
+        for info in registry.infos():
+            if not info.running and "@" not in info.name:
+                registry.remove(info.name, force=True)
 
     def execute(self, code: str) -> None:
         """Run code in the kernel beside the cells."""

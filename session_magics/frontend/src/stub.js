@@ -2,6 +2,7 @@
 // once a page. Small, because a copy of it is in the state of each widget.
 
 const FIRST_WAIT = 400;
+const HELLO_AT = [0, 200];
 const LONGEST_WAIT = 5000;
 const LOOK_EVERY = 100; // another view of the page may have got it
 
@@ -44,6 +45,17 @@ async function code(model, alive) {
 }
 
 export default {
+  // A page has this model, shown or not: that is how the kernel learns that there is one. Said twice, as a message can
+  // come before the kernel has made its way.
+  initialize({ model }) {
+    for (const wait of HELLO_AT) {
+      setTimeout(() => {
+        try {
+          model.send({ t: "hello" });
+        } catch {} // closed meanwhile
+      }, wait);
+    }
+  },
   // Nothing is awaited in render either: whoever displays the view should get it at once.
   render({ model, el }) {
     let alive = true;

@@ -35,7 +35,7 @@ export class TerminalView {
     this.full = this.focused = false;
     /** @type {(() => void)[]} */
     this.endings = [];
-    this.#build();
+    this.#build(model);
     this.#terminal();
     this.stream = new Stream(this.id, (message) => this.send(message), {
       write: (bytes, done) => this.term.write(bytes, done),
@@ -59,7 +59,7 @@ export class TerminalView {
 
   // ---- what it is made of
 
-  #build() {
+  #build(model) {
     const { ownerDocument: document } = this.el;
     const make = (name, parent) => {
       const part = document.createElement("div");
@@ -73,7 +73,7 @@ export class TerminalView {
     this.outer = make("sm-outer", this.el);
     this.root = make("sm", this.outer);
     this.root.dataset.lmSuppressShortcuts = "true";
-    this.bar = new TitleBar(document, this.#actions(), { readOnly: this.readOnly });
+    this.bar = new TitleBar(document, this.#actions(), { readOnly: this.readOnly, cell: model.get("kind") === "cell" });
     this.root.append(this.bar.element);
     this.screen = make("sm-screen", this.root);
     this.place = make("sm-place", this.screen);

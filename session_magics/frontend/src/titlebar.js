@@ -32,9 +32,9 @@ export class TitleBar {
   /**
    * @param {Document} document
    * @param {Actions} actions
-   * @param {{readOnly: boolean}} options
+   * @param {{readOnly: boolean, cell: boolean}} options - cell: the command of a cell, which ends with it
    */
-  constructor(document, actions, { readOnly }) {
+  constructor(document, actions, { readOnly, cell }) {
     this.element = document.createElement("div");
     this.element.className = "sm-bar";
     this.element.innerHTML =
@@ -48,7 +48,7 @@ export class TitleBar {
     /** @type {Record<string, HTMLButtonElement>} */
     this.buttons = {};
     for (const [name, label, changes] of BUTTONS) {
-      if (readOnly && changes) continue;
+      if ((readOnly && changes) || (cell && (name === "stop" || name === "restart"))) continue;
       const button = document.createElement("button");
       button.type = "button";
       button.dataset.action = name;
