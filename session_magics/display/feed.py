@@ -70,9 +70,9 @@ class Feed:
         return self._facts
 
     def detach(self, face: Face) -> None:
-        """Serve it no more."""
+        """Serve it no more; idempotent."""
         with self._lock:
-            self._faces.remove(face)
+            self._faces = [one for one in self._faces if one is not face]
 
     def tell(self, line: str) -> None:
         """Show a line of ours in the title bars."""

@@ -132,7 +132,7 @@ class TerminalModel(anywidget.AnyWidget):
             self._displays.append((shown.display_id, parent))
 
     def close(self) -> None:
-        """Take it out of every page."""
+        """Take it out of every page; idempotent, as ipywidgets closes once more when the object goes."""
         if self.comm is not None:
             self._router.forget(self.comm.comm_id)
         self._feed.detach(self)
