@@ -157,6 +157,14 @@ def test_the_size_follows_the_newest_view_and_then_the_one_that_is_used(log: Log
     assert page.channel.owner == "b"
 
 
+def test_the_size_never_follows_a_view_that_only_looks(log: Log, page: Page) -> None:
+    page.channel.receive(page, {"t": "sync", "view": "a", "from": -1, "s": 1}, page.now)
+    page.channel.receive(page, {"t": "sync", "view": "b", "from": -1, "s": 1}, page.now, touches=False)
+    assert page.channel.owner == "a"
+    page.say("bye", "a")
+    assert page.channel.owner == ""
+
+
 @settings(deadline=None, max_examples=60)
 @given(data=st.data(), losses=st.floats(0, 0.5))
 def test_everything_arrives_once_and_in_order_whatever_is_lost(

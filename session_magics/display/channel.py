@@ -63,6 +63,8 @@ class View:
     reset: bool = False
     """Whether the answer begins with an empty terminal."""
     hidden: bool = False
+    touches: bool = True
+    """Whether the person can do more than look; only then may the size follow it."""
     sent: float = 0.0
 
     def served(self, now: float) -> bool:
@@ -86,13 +88,15 @@ class Channel:
 
     # ---- from the views
 
-    def receive(self, port: Port, content: Mapping[str, Any], now: float) -> None:
-        """Take in a message of a view."""
+    def receive(self, port: Port, content: Mapping[str, Any], now: float, *, touches: bool = True) -> None:
+        """Take in a message of a view; ``touches``: whether the person can do more than look."""
         kind, id = content.get("t"), str(content.get("view", ""))
         with self._lock:
             view = self._views.get(id)
             if kind == "sync":
-                self._sync(port, id, int(content["from"]), int(content["s"]), now)
+                self._sync(
+                    View(id, port, begin := int(content["from"]), begin, now, int(content["s"]), touches=touches)
+                )
             elif view is not None:
                 view.heard = now
                 if kind == "ack":
@@ -105,13 +109,14 @@ class Channel:
                     self._drop(id)
         self._wake()
 
-    def _sync(self, port: Port, id: str, begin: int, request: int, now: float) -> None:
-        if id not in self._views:
-            self.owner = id
-        known = self._views.get(id)
-        view = View(id, port, begin, begin, now, request, hidden=known.hidden if known else False)
-        view.reset = begin < 0
-        self._views[id] = view
+    def _sync(self, view: View) -> None:
+        known = self._views.get(view.id)
+        if known is not None:
+            view.hidden = known.hidden
+        elif view.touches:
+            self.owner = view.id
+        view.reset = view.position < 0
+        self._views[view.id] = view
 
     @staticmethod
     def _here(view: View, position: int) -> None:
@@ -121,7 +126,7 @@ class Channel:
     def _drop(self, id: str) -> None:
         self._views.pop(id, None)
         if self.owner == id:
-            self.owner = next(reversed(self._views), "")
+            self.owner = next((one.id for one in reversed(self._views.values()) if one.touches), "")
 
     def own(self, id: str) -> None:
         """Have the size follow this view."""

@@ -99,7 +99,7 @@ class Feed:
         else:
             if kind == "bye":
                 self._focused.discard(view)
-            self.channel.receive(face, content, time.monotonic())
+            self.channel.receive(face, content, time.monotonic(), touches=not face.read_only)
 
     def _focus(self, view: str, on: bool, *, touches: bool) -> None:
         if not on:

@@ -187,6 +187,30 @@ def test_many_lines_come_whole_and_in_order(opened: Open) -> None:
     assert numbers == list(range(1, 40001))
 
 
+def test_a_lost_connection_loses_no_line(opened: Open) -> None:
+    lab = opened(["%session start -- flood sh -c 'read go; seq 1 20000; sleep 1; seq 20001 40000; read stay'"])
+    lab.run(1)
+    lab.wait_bar("badge", "waiting for input")
+    lab.page.evaluate(f"() => {{ {VIEWS}[0].term.options.scrollback = 50000 }}")
+    lab.type("\n")
+    lab.page.evaluate("() => window.jupyterapp.shell.currentWidget.context.sessionContext.session.kernel.reconnect()")
+    lab.wait_text("\n40000")
+    numbers = [int(line) for line in lab.text().split("\n") if re.fullmatch(r"\d+", line)]
+    assert numbers == list(range(1, 40001))
+
+
+def test_twenty_terminals_in_a_page(opened: Open) -> None:
+    start = "for n in range(20): display(get_ipython().run_line_magic('session', f'start t{n} sh -c \"echo I am {n}; cat\"'))"
+    lab = opened([start])
+    began = time.monotonic()
+    lab.run(1)
+    for number in range(20):
+        lab.wait_text(f"I am {number}", number)
+    print(f"20 terminals: {time.monotonic() - began:.1f} s")
+    lab.type("typed\n", 19)
+    lab.wait_text("typed\ntyped", 19)
+
+
 def test_the_echo_is_quick(opened: Open, record_property: Callable[[str, object], None]) -> None:
     lab = opened(["%session start -- echo cat"])
     lab.run(1)

@@ -154,6 +154,7 @@ export class TerminalView {
     this.endings.push(() => this.model.off("msg:custom", message), () => this.model.off("change:facts", facts));
     term.onData((data) => this.readOnly || this.input.type(data));
     term.onBinary((data) => this.readOnly || this.input.binary(data));
+    term.onWriteParsed(() => this.#follow());
     term.attachCustomKeyEventHandler((event) => this.#key(event));
     for (const kind of KEPT) this.root.addEventListener(kind, (event) => event.stopPropagation());
     this.root.addEventListener("focusin", () => this.#focus(true));
@@ -193,6 +194,7 @@ export class TerminalView {
     this.bar.show(facts);
     this.root.classList.toggle("sm-waiting", Boolean(facts.waiting));
     const [rows, columns] = facts.size;
+    this.root.classList.toggle("sm-guest", facts.owner !== this.id);
     if (facts.owner === this.id) this.#settle();
     else if (rows !== this.term.rows || columns !== this.term.cols) this.term.resize(columns, rows);
   }
@@ -226,6 +228,14 @@ export class TerminalView {
   }
 
   // ---- its size
+
+  /** In a view that is lower than the terminal, keep the cursor in sight. */
+  #follow() {
+    const { screen, term } = this;
+    if (screen.scrollHeight <= screen.clientHeight + 1) return;
+    const row = this.place.querySelector(".xterm-screen").offsetHeight / term.rows;
+    screen.scrollTop = (term.buffer.active.cursorY + 2) * row - screen.clientHeight;
+  }
 
   #settle() {
     clearTimeout(this.settleTimer);
