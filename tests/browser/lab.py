@@ -175,7 +175,8 @@ class Lab:
             raise AssertionError(f"{wanted!r} did not appear in {self.text(terminal)!r}") from None
 
     def focus(self, terminal: int = 0) -> None:
-        """Give the keyboard to a terminal."""
+        """Give the keyboard to a terminal, once it is there."""
+        self.page.wait_for_function(f"(n) => {VIEWS}[n]", arg=terminal, timeout=WAIT_MS)
         self.page.evaluate(f"(n) => {VIEWS}[n].term.focus()", terminal)
 
     def type(self, text: str, terminal: int = 0) -> None:

@@ -42,7 +42,11 @@ def test_a_pager_fills_the_height_and_scrolls(opened: Open) -> None:
     lab.run(1)
     lab.run(2)
     lab.wait_text("numbers.txt")
-    lab.page.wait_for_function(f"() => {VIEWS}[0].text().includes(`\\n${{ {VIEWS}[0].term.rows - 1 }}\\n`)")
+    lab.page.wait_for_function(
+        f"""() => {{ const view = {VIEWS}[0], rows = view.term.rows;
+          return view.fit.proposeDimensions().rows === rows && view.text().includes(`\\n${{rows - 1}}\\n:`) ||
+            view.fit.proposeDimensions().rows === rows && view.text().endsWith(`\\n${{rows - 1}}\\nnumbers.txt`); }}"""
+    )
     rows = lab.page.evaluate(f"() => {VIEWS}[0].term.rows")
     lab.type(" ")
     lab.wait_text(f"\n{2 * rows - 2}\n:")
