@@ -36,8 +36,6 @@ LOOK_AGAIN = 0.05
 EOF = "\x04"
 """What a front end sends for end-of-file."""
 PROMPT_BYTES = 2048
-LINE_BYTES = 4096
-"""Bytes of a line that a terminal takes, its end included; of longer ones it drops the rest (macOS: 1024)."""
 
 
 class Sink(Protocol):
@@ -309,10 +307,7 @@ class Foreground:
             in_a_line = self._text(question.end).rpartition("\n")[2]
             if question.stale or modes != (question.masked, question.canonical) or in_a_line:
                 return "the command went on and asks something else"
-            data = _typed(answer, canonical=state.canonical)
-            if state.canonical and len(data) > LINE_BYTES:
-                return f"a terminal takes a line of {LINE_BYTES} bytes and not of {len(data)}"
-            self._cell.send(data, secret=question.masked)
+            self._cell.send(_typed(answer, canonical=state.canonical), secret=question.masked)
         except SessionError:
             return "the command no longer asks in the same way"
         return ""

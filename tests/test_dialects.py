@@ -130,7 +130,7 @@ def test_fish_interrupts_end_the_cell_only(fish: Talk, text: str) -> None:
     fish("set kept yes")
     for number in range(rounds(4, 15)):
         status, output = fish(text, interrupt_after=0.007 * number)
-        assert (status, output) == (130, b"")
+        assert output == b"" and status in (0, 130)  # 0: the first of a pipeline was hit before the last had begun
         assert fish("echo OK $kept") == (0, b"OK yes\n")
 
 

@@ -12,7 +12,7 @@ from session_magics.holder.command import Active, Finished, Request
 from session_magics.holder.dialects import Cell, dialect, mark
 from session_magics.holder.keys import press
 from session_magics.holder.marks import BEGIN, END, Cutter
-from session_magics.holder.pipe import Pipe
+from session_magics.holder.pipe import Pipe, make_fifo, open_fifo
 from session_magics.holder.processes import entry
 from session_magics.holder.records import Records
 
@@ -64,9 +64,9 @@ class Shell:
         self._pipe: Pipe | None = None
         self._attendant: Attendant | None = None
         self._at_prompt = False  # of a shell that has to be asked by a key: that it reads keys
-        self._fifo = _open_fifo("records")
+        self._fifo = open_fifo("records")
         if self.dialect.keys:
-            _make_fifo("lines")  # before the shell that is going to read it
+            make_fifo("lines")  # before the shell that is going to read it
         loop.watch(self._fifo, self._records_readable)
 
     def adopt(self, terminal: Terminal, commands: int, *, cwd: bytes) -> None:
@@ -81,7 +81,7 @@ class Shell:
             os.close(fd)
         if self.dialect.keys:
             os.close(commands)
-            commands = _open_fifo("lines")
+            commands = open_fifo("lines")
         self._pipe = Pipe(self.loop, commands, lambda: self._pipe_gone(terminal))
         keys = self.dialect.keys
         self._attendant = Attendant(self.loop, terminal, self._pipe, keys, lambda: self._deaf(terminal))
@@ -347,16 +347,3 @@ class Shell:
         self.loop.forget(self._fifo)
         os.close(self._fifo)
         self._close_pipe()
-
-
-def _make_fifo(name: str) -> None:
-    try:
-        os.mkfifo(name, 0o600)
-    except FileExistsError:
-        pass
-
-
-def _open_fifo(name: str) -> int:
-    """Make a FIFO in the session's directory if need be. It is open for writing too: never an end of file."""
-    _make_fifo(name)
-    return os.open(name, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -74,3 +74,17 @@ def reads_pipe(pid: int) -> bool:
     except OSError:
         return True
     return place in (b"", b"0") or b"pipe" in place
+
+
+def make_fifo(name: str) -> None:
+    """Make a FIFO in the session's directory, if it is not there."""
+    try:
+        os.mkfifo(name, 0o600)
+    except FileExistsError:
+        pass
+
+
+def open_fifo(name: str) -> int:
+    """Make a FIFO in the session's directory if need be. It is open for writing too: never an end of file."""
+    make_fifo(name)
+    return os.open(name, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
