@@ -13,8 +13,11 @@ import pytest
 from jupyter_core.utils import ensure_event_loop
 
 import leaks
+import registries
 from cell_kernel import Kernel
 from score_cells import Record
+
+fake, real = registries.fake, registries.real
 
 # Seconds for a cell of a test; far more than any needs.
 CELL_LIMIT = 30.0

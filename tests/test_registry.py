@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,39 +19,9 @@ from session_magics import (
     StartFailed,
     UsageMistake,
 )
-from session_magics.testing import FakeBackend, FakeTerminal, Signalled, script
 
 SLEEP = Command(("sleep", "60"))
 PROJECT = str(Path(__file__).parent.parent)
-
-
-def forever(terminal: FakeTerminal) -> None:
-    terminal.write("ready\n")
-    terminal.pause()
-
-
-def stubborn(terminal: FakeTerminal) -> None:
-    while True:
-        try:
-            terminal.pause()
-        except Signalled as signalled:
-            if signalled.number == signal.SIGKILL:
-                raise
-
-
-@pytest.fixture
-def fake(root: Path) -> Iterator[Registry]:
-    """A registry over functions instead of programs."""
-    programs = {"forever": forever, "stubborn": stubborn, "true": script(), "false": script(code=1)}
-    with FakeBackend(programs, cells=lambda terminal, text: 0) as backend:
-        yield Registry(root, backend=backend)
-
-
-@pytest.fixture
-def real(root: Path) -> Iterator[Registry]:
-    registry = Registry(root)
-    yield registry
-    registry.stop_all(now=True)
 
 
 # ---------------------------------------------------------------------- names
