@@ -44,10 +44,6 @@ class Page:
         data = {"comm_id": model.comm_id, "data": {"method": "custom", "content": content}}
         self.client.shell_channel.send(self.client.session.msg("comm_msg", data))
 
-    def text(self) -> str:
-        """The streams that cells show now."""
-        return "".join(content["text"] for kind, content in self.outputs if kind == "stream")
-
     def sync(self, model: PageModel) -> None:
         """Ask for the output."""
         self.send(model, {"t": "sync", "view": "v", "from": model.position, "s": 1})
