@@ -6,6 +6,7 @@ import contextlib
 import math
 import select
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -96,8 +97,20 @@ class Foreground:
     """Drives one cell to its end. ``asker`` is None where nobody can answer."""
 
     def __init__(
-        self, cell: Cell, sink: Sink, interrupts: Interrupts, *, asker: Asker | None, timeout: float | None = None
+        self,
+        cell: Cell,
+        sink: Sink,
+        interrupts: Interrupts,
+        *,
+        asker: Asker | None,
+        timeout: float | None = None,
+        at_hand: Callable[[bool], bool] = lambda asks: False,
     ) -> None:
+        """``at_hand`` says whether the person can type into the program itself; then nothing is asked.
+
+        It is called when nothing has come for a moment, with whether the command certainly asks for something.
+        """
+        self._at_hand = at_hand
         self._cell, self._sink, self._interrupts, self._asker = cell, sink, interrupts, asker
         self.interrupted = False
         """Whether the person interrupted it."""
@@ -219,6 +232,7 @@ class Foreground:
             return False
         calm = self._question is None and now - self._quiet_since > PROBE_CALM
         wait.next_probe = now + (PROBE_LATER if calm else PROBE_QUIET)
+        self._at_hand(False)
         try:
             state = self._cell.probe()
         except SessionNotRunning:
@@ -236,7 +250,7 @@ class Foreground:
             return False
         if self._asker is None:
             return self._end_of_file(now)
-        if self._question is None:
+        if self._question is None and not self._at_hand(True):
             self._ask(self._asker, masked=not state.echo, canonical=state.canonical)
         return False
 

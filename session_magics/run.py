@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from session_magics import text
@@ -72,12 +73,21 @@ def run_cell(
 
 
 def complete(
-    cell: Cell, *, sink: Sink | None, asker: Asker | None, timeout: float | None, check: bool = True
+    cell: Cell,
+    *,
+    sink: Sink | None,
+    asker: Asker | None,
+    timeout: float | None,
+    check: bool = True,
+    at_hand: Callable[[bool], bool] = lambda asks: False,
 ) -> CellResult:
-    """Wait for the end of a command that was started, as ``run_cell`` does; closes the cell."""
+    """Wait for the end of a command that was started, as ``run_cell`` does; closes the cell.
+
+    ``at_hand`` says whether the person can type into the program itself; see Foreground.
+    """
     try:
         with noticed() as interrupts:
-            drive = Foreground(cell, sink or Silent(), interrupts, asker=asker, timeout=timeout)
+            drive = Foreground(cell, sink or Silent(), interrupts, asker=asker, timeout=timeout, at_hand=at_hand)
             result = drive.run()
         if drive.interrupted:
             raise CellInterrupted(f"the command in session {cell.session!r} was interrupted{_because(result)}")

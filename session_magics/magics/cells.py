@@ -13,6 +13,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from session_magics import text, variables
 from session_magics.display.cell import CellOutput, Writer
+from session_magics.display.live import Curtain, LiveOutput, Screen
 from session_magics.errors import CellCommandError, SessionError, SessionNotRunning, UsageMistake
 from session_magics.foreground import Foreground
 from session_magics.interrupts import noticed
@@ -24,6 +25,7 @@ from session_magics.run import CellInterrupted, complete, run_hidden
 from session_magics.shell import Attachment, Cell
 
 if TYPE_CHECKING:
+    from session_magics.display.theatre import Theatre
     from session_magics.registry import Registry
     from session_magics.session import Session
 
@@ -39,11 +41,12 @@ Outcome = TypeVar("Outcome")
 class CellRunner:
     """Runs shell cells for one IPython, in its main thread. Keeps one attachment a session.
 
-    ``defaults`` has the traits shell_program, lifetime, rc, size, limit and timeout.
+    ``defaults`` has the traits shell_program, lifetime, rc, size, limit, timeout and display; ``theatre`` gives what
+    serves live terminals, at first use.
     """
 
-    def __init__(self, ip: InteractiveShell, registry: Registry, defaults: Any) -> None:
-        self._ip, self._registry, self._defaults = ip, registry, defaults
+    def __init__(self, ip: InteractiveShell, registry: Registry, defaults: Any, theatre: Callable[[], Theatre]) -> None:
+        self._ip, self._registry, self._defaults, self._theatre = ip, registry, defaults, theatre
         self._attachments: dict[str, Attachment] = {}
         self._rows: dict[str, int] = {}
         self._given: dict[str, Mapping[str, str]] = {}
@@ -177,8 +180,15 @@ class CellRunner:
 
         def run(shell: Attachment) -> None:
             cell = shell.cell(body)  # first of all: the shell works while we get ready to show
-            sinks.append(self._sink(options, writer))
-            complete(cell, sink=sinks[-1], asker=notebook.asker(self._ip), timeout=self._timeout(options))
+            asker, timeout = notebook.asker(self._ip), self._timeout(options)
+            if not self._may_be_live(writer):
+                sinks.append(self._sink(options, writer))
+                complete(cell, sink=sinks[-1], asker=asker, timeout=timeout)
+                return
+            curtain = Curtain(writer)
+            sinks.append(self._sink(options, curtain))
+            with contextlib.closing(LiveOutput(sinks[-1], curtain, self._screen)) as live:
+                complete(cell, sink=live, asker=asker, timeout=timeout, at_hand=live.at_hand)
 
         try:
             self._on_shell(options, values, writer, run)
@@ -193,6 +203,22 @@ class CellRunner:
         result = sinks[-1].result
         assert result is not None
         self._finish(options, result, writer)
+
+    def _may_be_live(self, writer: Writer) -> bool:
+        return writer.live and writer.clearable and self._defaults.display == "auto" and notebook.has_person(self._ip)
+
+    def _screen(self, cell: Cell) -> Screen | None:
+        """The terminal of a cell; None where no page shows one."""
+        if cell.begin is None or not notebook.shows_widgets(self._ip):
+            return None
+        from session_magics.display.terminal import CellTerminal  # the widget libraries are slow to import
+
+        theatre = self._theatre()
+        if theatre.has_page is False:
+            return None
+        with contextlib.suppress(SessionError):  # it ends or is removed just now: the text is enough
+            return CellTerminal(theatre, self._registry.get(cell.session), cell.begin)
+        return None
 
     def _finish(self, options: CellOptions, result: CellResult, writer: Writer) -> None:
         namespace, shell = self._ip.user_ns, self._attachments[options.name]

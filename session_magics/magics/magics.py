@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 from collections.abc import Callable
@@ -14,13 +15,17 @@ from traitlets import Bool, Enum, Float, Int, TraitError, Unicode, validate
 
 from session_magics.display.cell import LIMIT
 from session_magics.errors import CellCommandError, SessionError, UsageMistake
+from session_magics.magics import notebook
 from session_magics.magics.cells import CellRunner
 from session_magics.magics.options import nonempty
 from session_magics.magics.options import size as size_of
 from session_magics.magics.parser import HelpRequest, parse_cell, parse_verb
 
 if TYPE_CHECKING:
+    from session_magics.display.terminal import Terminal
+    from session_magics.display.theatre import Theatre
     from session_magics.registry import Registry
+    from session_magics.session import Session
 
 
 @magics_class
@@ -34,6 +39,9 @@ class SessionMagics(Magics):
     rc = Bool(True, help="Whether a shell reads its start-up file.").tag(config=True)
     size = Unicode("", help="Terminal size of new shells, such as 24x80.").tag(config=True)
     limit = Int(LIMIT, min=0, help="Bytes of a cell's output that are shown; the log keeps more.").tag(config=True)
+    display = Enum(
+        ["auto", "text"], "auto", help="Whether a cell that takes longer becomes a terminal while it runs."
+    ).tag(config=True)
     timeout = Float(None, allow_none=True, help="Seconds after which a cell is interrupted.").tag(config=True)
 
     def __init__(self, shell: InteractiveShell, registry: Registry | None = None) -> None:
@@ -41,6 +49,7 @@ class SessionMagics(Magics):
         self._registry = registry
         self._runner: CellRunner | None = None
         self._told = False
+        self._theatre: Theatre | None = None
 
     @validate("size", "shell_program")
     def _check_text(self, proposal: Any) -> str:
@@ -82,13 +91,36 @@ class SessionMagics(Magics):
         """What runs cells, made at first use."""
         if self._runner is None:
             assert self.shell is not None
-            self._runner = CellRunner(self.shell, self.registry, self)
+            self._runner = CellRunner(self.shell, self.registry, self, lambda: self.theatre)
         return self._runner
+
+    @property
+    def theatre(self) -> Theatre:
+        """What serves live terminals, made at first use."""
+        if self._theatre is None:
+            from session_magics.display.theatre import Theatre
+
+            self._theatre = Theatre(self.shell, self.registry)
+        return self._theatre
+
+    def terminal(self, session: Session, *, read_only: bool = False, rows: int | None = None) -> Terminal:
+        """What shows a session live when it is displayed."""
+        from session_magics.display.terminal import ROWS, Terminal  # the widget libraries are slow to import
+
+        return Terminal(self.theatre, session, read_only=read_only, rows=rows or ROWS)
+
+    def display_session(self, session: Session) -> None:
+        """How a Session is shown as the value of a cell. NotImplementedError: as any other value."""
+        if not notebook.shows_widgets(self.shell):
+            raise NotImplementedError
+        self.terminal(session)._ipython_display_()
 
     def close(self) -> None:
         """Detach from all sessions; they live on."""
         if self._runner is not None:
             self._runner.close()
+        if self._theatre is not None:
+            self._theatre.close()
 
     @no_var_expand
     @cell_magic
@@ -134,7 +166,8 @@ class SessionMagics(Magics):
             words = parse_verb(line)
             if news := self._news():
                 print(f"session-magics: {news}", file=sys.stderr)
-            return Verbs(self.registry, _show).call(words)
+            live = self.terminal if notebook.shows_widgets(self.shell) else None
+            return Verbs(self.registry, _show, live).call(words)
 
         return Shown.of(_translated(run))
 
@@ -175,7 +208,19 @@ def _translated(run: Callable[[], Any]) -> Any:
 def load(ip: InteractiveShell) -> None:
     """Register the magics, once."""
     if not isinstance(ip.magics_manager.registry.get("SessionMagics"), SessionMagics):
-        ip.register_magics(SessionMagics(ip))
+        magics = SessionMagics(ip)
+        ip.register_magics(magics)
+        _display_by(ip, magics.display_session)
+
+
+def _display_by(ip: InteractiveShell, function: Callable[[Any], None] | None) -> None:
+    """Have Sessions displayed by a function, or by none of ours again. The class is not imported for it."""
+    formatter = ip.display_formatter.ipython_display_formatter if ip.display_formatter else None
+    if formatter is not None and function is not None:
+        formatter.for_type_by_name("session_magics.session", "Session", function)
+    elif formatter is not None:
+        with contextlib.suppress(KeyError):
+            formatter.pop("session_magics.session.Session")
 
 
 def unload(ip: InteractiveShell) -> None:
@@ -186,5 +231,6 @@ def unload(ip: InteractiveShell) -> None:
         # else %config would go on setting the traits of this one after it was loaded again
         others: list[Any] = [one for one in ip.configurables if not isinstance(one, SessionMagics)]
         ip.configurables[:] = others
+        _display_by(ip, None)
     ip.magics_manager.magics["line"].pop("session", None)
     ip.magics_manager.magics["cell"].pop("sh_session", None)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import getpass
+import importlib.util
+import os
 import sys
 from typing import Any
 
@@ -114,6 +116,22 @@ def _is_whole_cell(ip: InteractiveShell) -> bool:
         code = ip.kernel.get_parent("shell")["content"]["code"]  # type: ignore[attr-defined]
         return bool(code.lstrip().startswith("%%sh_session"))
     return False
+
+
+def has_person(ip: InteractiveShell | None) -> bool:
+    """Whether a person with a page may be at the other end.
+
+    Who runs a notebook as a program allows no input, which is how that is known; voila does so too and has a page.
+    """
+    kernel = getattr(ip, "kernel", None)
+    if kernel is None:
+        return False
+    return bool(getattr(kernel, "_allow_stdin", False)) or os.environ.get("SERVER_SOFTWARE", "").startswith("voila")
+
+
+def shows_widgets(ip: InteractiveShell | None) -> bool:
+    """Whether a page that shows live widgets may be at the other end. Looks for a package, so not for every cell."""
+    return has_person(ip) and importlib.util.find_spec("anywidget") is not None
 
 
 class StdinAsker:

@@ -83,7 +83,8 @@ def parse_words(words: Sequence[str], *, program: str = "%session") -> Namespace
 
     start: name, argv (tuple, empty with shell), shell, cwd, env and labels (dicts), size, lifetime, restart,
     wait_for, timeout. list: json, labels. info, snapshot, interrupt: name. restart: name, env.
-    tail: name, lines, follow. send: name, text, enter, keys (names for ``key_bytes``, sent after the text).
+    tail: name, lines, follow. show: name, read_only, rows.
+    send: name, text, enter, keys (names for ``key_bytes``, sent after the text).
     wait: name, timeout, pattern. stop: names, all, grace, now. remove: names, force, keep_log.
     resize: name, size. doctor: nothing more.
     """
@@ -206,6 +207,11 @@ def _tail_options(parser: OptionParser) -> None:
     parser.option("-f", "--follow", action="store_true", help="go on with what comes, until interrupted")
 
 
+def _show_options(parser: OptionParser) -> None:
+    parser.option("--read-only", action="store_true", help="look and do not touch: no keys, no buttons")
+    parser.option("--rows", metavar="N", type=kind.count, help="height of the view in lines")
+
+
 def _send_options(parser: OptionParser) -> None:
     parser.option("--no-enter", dest="enter", action="store_false", help="do not press Enter after the text")
     key_help = "a key after the text, such as C-c, Enter, Up, M-x; may be repeated; Enter is not added then"
@@ -274,6 +280,7 @@ VERBS: Mapping[str, _Verb] = {
     "list": _Verb("[--json] [--label K=V]…", "list the sessions and their states", _list_options, finish=_finish_list),
     "info": _Verb("NAME", "show all that is known about a session", fixed=_NAME),
     "tail": _Verb("NAME [-n 20] [-f]", "show the last lines of the output as text", _tail_options, _NAME),
+    "show": _Verb("NAME [--read-only] [--rows N]", "show a live terminal of a session", _show_options, _NAME),
     "snapshot": _Verb("NAME", "show what the terminal's screen shows now", fixed=_NAME),
     "send": _Verb(
         "NAME TEXT… [--no-enter] [--key KEY]…", "type text or keys", _send_options, _NAME, "text", _finish_send
@@ -295,7 +302,7 @@ VERBS: Mapping[str, _Verb] = {
 
 # What people type who know other programs.
 OTHER_WORDS: Mapping[str, str] = {
-    "attach": "tail",
+    "attach": "show",
     "delete": "remove",
     "kill": "stop",
     "log": "tail",
@@ -305,6 +312,5 @@ OTHER_WORDS: Mapping[str, str] = {
     "ps": "list",
     "rm": "remove",
     "run": "start",
-    "show": "snapshot",
     "status": "info",
 }

@@ -78,10 +78,15 @@ class Details(SessionInfo):
 
 
 class Verbs:
-    """The verbs over one registry. ``show`` puts text before the person while a verb still runs."""
+    """The verbs over one registry. ``write`` puts text before the person while a verb still runs.
 
-    def __init__(self, registry: Registry, show: Callable[[str], None]) -> None:
-        self._registry, self._show = registry, show
+    ``terminal`` makes what shows a session live; None where nothing can: then its screen is shown as text.
+    """
+
+    def __init__(
+        self, registry: Registry, write: Callable[[str], None], terminal: Callable[..., object] | None = None
+    ) -> None:
+        self._registry, self._write, self._terminal = registry, write, terminal
 
     def call(self, words: Namespace) -> object:
         """Carry out what the parser has read."""
@@ -133,7 +138,7 @@ class Verbs:
 
         end = session.info().log_bytes
         if shown := session.tail(lines):
-            self._show(shown + "\n")
+            self._write(shown + "\n")
         model, room = LineModel(), FOLLOW_CHARACTERS
         for data in session.follow(end):
             model.feed(data)
@@ -141,13 +146,19 @@ class Verbs:
             if change is None:
                 continue
             piece = change.text if isinstance(change, Append) else "\r\x1b[K" + change.text.rpartition("\n")[2]
-            self._show(piece[:room])
+            self._write(piece[:room])
             room -= len(piece)
             if room <= 0:
-                self._show(
+                self._write(
                     f"\n[{FOLLOW_CHARACTERS:,} characters were shown: %session tail {session.name} -f goes on]\n"
                 )
                 return
+
+    def _show(self, words: Namespace) -> object:
+        session = self._registry.get(words.name)
+        if self._terminal is None:
+            return session.snapshot()
+        return self._terminal(session, read_only=words.read_only, rows=words.rows)
 
     def _snapshot(self, words: Namespace) -> str:
         return self._registry.get(words.name).snapshot()

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import pytest
+
+from conftest import LiveKernel
+from page import Page
+
+pytest.importorskip("anywidget")
+pytestmark = pytest.mark.kernel
+
+STEPS = "for n in 1 2 3; do echo step $n; sleep 0.5; done"
+STEPS_TEXT = "step 1\nstep 2\nstep 3\n"
+WIDGETS = "import sys; print([name for name in ('anywidget', 'ipywidgets') if name in sys.modules])"
+
+
+def shown(kernel: LiveKernel, code: str, **step: object) -> tuple[bool, str]:
+    """Whether a cell has only streams for outputs, and its visible text."""
+    outcome = kernel.run(code, **step)
+    return not any(output["display"] for output in outcome.record.outputs), outcome.text
+
+
+def test_a_quick_cell_is_text_and_imports_no_widgets(kernel: LiveKernel) -> None:
+    assert shown(kernel, "%%sh_session\necho quick") == (True, "quick\n")
+    assert kernel.run(WIDGETS).text == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "allow_stdin"),
+    [
+        (f"%%sh_session\n{STEPS}", False),
+        (f"%config SessionMagics.display = 'text'\nget_ipython().run_cell_magic('sh_session', '', '{STEPS}')", True),
+        (f"%%capture captured\nget_ipython().run_cell_magic('sh_session', '', '{STEPS}')", True),
+    ],
+    ids=["nobody", "config", "capture"],
+)
+def test_a_longer_cell_stays_text_where_no_terminal_is_wanted(kernel: LiveKernel, code: str, allow_stdin: bool) -> None:
+    only_text, text = shown(kernel, code, allow_stdin=allow_stdin)
+    assert only_text
+    if "capture" in code:
+        text = kernel.run("print(captured.stdout, end='')").text
+    assert text == STEPS_TEXT
+    assert kernel.run(WIDGETS).text == "[]\n"
+
+
+def test_a_longer_cell_stays_text_where_no_page_answers(kernel: LiveKernel) -> None:
+    assert shown(kernel, f"%%sh_session\n{STEPS}") == (True, STEPS_TEXT)
+
+
+def test_a_page_that_answers_gets_a_terminal_and_text_in_the_end(kernel: LiveKernel) -> None:
+    kernel.run("%%sh_session\n:")
+    page = Page(kernel.cells.client)
+    cell = page.execute("%%sh_session --size 30x90\necho before; read word; echo after $word; (exit 3)")
+    page.until(lambda: page.models)
+    model = page.models[0]
+    page.sync(model)
+    page.until(lambda: "display_data" in [kind for kind, _ in page.outputs])
+    page.until(lambda: b"before" in model.data)
+    page.send(model, {"t": "in", "view": "v", "d": "typed\r"})
+    page.until(lambda: ("idle", cell) in page.statuses)
+    [(_, notice), (_, text)] = page.outputs
+    assert (notice["name"], text["name"]) == ("stderr", "stdout")
+    assert "--size had no effect" in notice["text"]
+    assert text["text"] == "before\ntyped\nafter typed\n"
