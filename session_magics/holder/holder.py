@@ -7,7 +7,6 @@ import os
 import time
 
 from session_magics.holder import processes, statefiles
-from session_magics.holder.cells import Shell
 from session_magics.holder.child import SpawnError, Terminal, spawn
 from session_magics.holder.escalation import Escalation
 from session_magics.holder.logfile import LOG_CAP, LogWriter
@@ -22,6 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from session_magics.holder.cells import Shell
     from session_magics.holder.launch import Launch
     from session_magics.holder.loop import Timer
 
@@ -59,6 +59,8 @@ class Holder:
         self.terminal: Terminal | None = None
         self.shell: Shell | None = None
         if launch.shell:
+            from session_magics.holder.cells import Shell  # programs need not pay for it
+
             self.shell = Shell(self.loop, self.log, launch.shell, launch.argv[0], rc=launch.rc, changed=self.ring)
         self._answerer = Answerer(self.loop)
         self._escalation = Escalation()

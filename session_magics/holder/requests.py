@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 
 from session_magics.holder import waiting, wire
-from session_magics.holder.cells import Finished, Request
+from session_magics.holder.command import Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from session_magics.holder.command import Finished
     from session_magics.holder.holder import Holder
     from session_magics.holder.server import Client
 

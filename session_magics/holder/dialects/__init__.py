@@ -12,10 +12,7 @@ error), the second says so; otherwise it does nothing. fish is asked by keys ins
 
 from __future__ import annotations
 
-from session_magics.holder.dialects.bash import Bash
-from session_magics.holder.dialects.fish import Fish
 from session_magics.holder.dialects.posix import Cell, Posix, mark
-from session_magics.holder.dialects.zsh import Zsh
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +21,14 @@ if TYPE_CHECKING:
 
 def dialect(name: str, program: bytes, directory: bytes, *, rc: bool) -> Dialect:
     """The dialect of that name (bash, zsh, fish, sh) for this program, its files in that directory."""
-    return {"bash": Bash, "zsh": Zsh, "fish": Fish}.get(name, Posix)(program, directory, rc=rc)
+    kind: type[Dialect] = Posix
+    if name == "bash":  # each is imported where it is needed, as a session pays for what it loads
+        from session_magics.holder.dialects.bash import Bash as kind
+    elif name == "zsh":
+        from session_magics.holder.dialects.zsh import Zsh as kind
+    elif name == "fish":
+        from session_magics.holder.dialects.fish import Fish as kind
+    return kind(program, directory, rc=rc)
 
 
 __all__ = ["Cell", "dialect", "mark"]
