@@ -33,6 +33,7 @@ class Recorder:
     clearable: bool = True
     shown: str = ""
     messages: int = 0
+    rewritten: int = 0
     notices: list[str] = field(default_factory=list)
 
     def append(self, text: str) -> None:
@@ -44,6 +45,7 @@ class Recorder:
         assert self.clearable
         self.shown = text
         self.messages += 2
+        self.rewritten += len(text)
 
     def notice(self, line: str) -> None:
         self.notices.append(line)
@@ -293,6 +295,21 @@ def test_the_messages_of_a_cell_stay_below_a_thousand(
     shown = played.finish()
     assert played.writer.messages <= MOST_MESSAGES
     assert shown == rendered(piece * round(seconds / every))
+
+
+@pytest.mark.parametrize("seconds", [60, 3600, 24 * 3600])
+def test_who_looks_on_is_never_far_behind(clock: Clock, tmp_path: Path, seconds: int) -> None:
+    played = printing(clock, tmp_path, b"line\n", every=0.5, seconds=seconds)
+    assert len(played.writer.shown) > 0.9 * (played._file.end - played.begin)
+
+
+def test_a_bar_below_much_text_does_not_resend_it_with_every_frame(clock: Clock, tmp_path: Path) -> None:
+    played = Played(tmp_path, clock, Recorder())
+    played.write(b"a line of text\n" * 60_000)
+    for frame in range(200):
+        played.write(b"\r%d%%" % frame, after=0.05)
+        played.look()
+    assert 4_000_000 < played.writer.rewritten < 10 * 2_500_000
 
 
 def test_the_first_byte_and_a_line_after_silence_are_shown_at_once(clock: Clock, tmp_path: Path) -> None:

@@ -12,7 +12,9 @@ import pytest
 
 import leaks
 from session_magics import CellCommandError, CellResult, Registry, Session, run_cell
-from session_magics.foreground import EOF
+from session_magics.backends import Waiting
+from session_magics.foreground import EOF, Foreground
+from session_magics.interrupts import noticed
 from session_magics.run import Silent
 from session_magics.shell import Cell
 
@@ -248,6 +250,33 @@ def test_a_secret_is_not_typed_where_the_echo_has_come_on(session: Session, root
     assert "[visible]" in shown
     assert len(sink.lines) == 1
     assert sink.lines[0].endswith("the answer was dropped")
+    assert holds(root, SECRET) == []
+
+
+def test_a_secret_is_not_typed_either_where_the_echo_comes_on_at_the_last_moment(
+    session: Session, root: Path, tmp_path: Path
+) -> None:
+    go, on = tmp_path / "go", tmp_path / "on"
+    switch = f"(trap '' TTOU; until [ -e {go} ]; do sleep 0.01; done; stty echo </dev/tty; touch {on}) &"
+    cell = session.cell(f"stty -echo; printf 'PW: '; {switch} read x; echo [$x]")
+    sink, person, probe = Notices(), Person(SECRET, "visible"), cell.probe
+
+    def look_and_be_late() -> Waiting:
+        state = probe()
+        if person.asked and not on.exists():  # the look before the answer is typed
+            go.touch()
+            while not on.exists():
+                time.sleep(0.005)
+        return state
+
+    cell.probe = look_and_be_late  # type: ignore[method-assign]
+    try:
+        with noticed() as interrupts:
+            Foreground(cell, sink, interrupts, asker=person, timeout=30).run()
+        assert b"[visible]" in cell.output()
+    finally:
+        cell.close()
+    assert sink.lines == ["the command no longer asks in the same way: the answer was dropped"]
     assert holds(root, SECRET) == []
 
 

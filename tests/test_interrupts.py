@@ -22,8 +22,8 @@ from session_magics.interrupts import noticed
 
 # Seconds between two presses that are two and not one.
 APART = 0.4
-# Cells that are interrupted at a random moment each.
-MOMENTS = 60
+# Seconds in which the program that comes next has started: one that is just being started may miss an interrupt.
+STARTED = 0.2
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +32,8 @@ def shared(client_loop: None) -> Iterator[LiveKernel]:
         yield live
 
 
-def press(live: LiveKernel, *, after: float = 0.03) -> Callable[[], None]:
-    """The action of pressing the stop button, when what was said to come next has started."""
+def press(live: LiveKernel, *, after: float = STARTED) -> Callable[[], None]:
+    """The action of pressing the stop button, a while later."""
 
     def interrupt() -> None:
         time.sleep(after)
@@ -161,7 +161,12 @@ def test_a_program_with_a_prompt_of_its_own_is_not_asked_for_but_can_be_interrup
 def test_an_interrupt_from_elsewhere_is_an_error_with_status_130(shared: LiveKernel) -> None:
     shared.run("%%sh_session elsewhere --lifetime detached\nV=1")
     session = Registry(shared.cells.env["SESSION_MAGICS_HOME"]).get("elsewhere")
-    outcome = run_with(shared, "%%sh_session elsewhere\necho go; sleep 600", ("go", session.interrupt))
+
+    def interrupt() -> None:
+        time.sleep(STARTED)
+        session.interrupt()
+
+    outcome = run_with(shared, "%%sh_session elsewhere\necho go; sleep 600", ("go", interrupt))
     assert outcome.error == "CellCommandError: exit status 130 in session 'elsewhere'"
     assert shared.run("%%sh_session elsewhere\necho $V").text == "1\n"
     assert shared.run("%session interrupt elsewhere").status == "ok"  # nothing to interrupt: harmless
@@ -214,21 +219,17 @@ try: time.sleep(600)
 except KeyboardInterrupt: time.sleep(0.3); print("cleaned")'"""
 
 
-@pytest.mark.parametrize(
-    ("name", "job"),
-    [("storm1", CLEANING), ("storm2", "echo go; while :; do :; done"), ("storm3", "echo go; sleep 600")],
-)
-def test_a_storm_of_presses_is_one_press(shared: LiveKernel, name: str, job: str) -> None:
-    shared.run(f"%%sh_session {name}\nV=1; cd /usr; f() {{ echo F; }}; sleep 600 &")
+def test_a_storm_of_presses_is_one_press(shared: LiveKernel) -> None:
+    shared.run("%%sh_session storm\nV=1; cd /usr; f() { echo F; }; sleep 600 &")
 
     def storm() -> None:
         for _ in range(10):
             press(shared, after=0.01)()
 
-    outcome = run_with(shared, f"%%sh_session {name}\n{job}", ("go", storm))
+    outcome = run_with(shared, f"%%sh_session storm\n{CLEANING}", ("go", storm))
     assert outcome.error.startswith("CellInterrupted")
-    assert ("cleaned" in outcome.text) == ("cleaned" in job)
-    assert state_kept(shared, name) == "1 /usr\nF\n1\n"
+    assert outcome.text == "go\ncleaned\n"
+    assert state_kept(shared, "storm") == "1 /usr\nF\n1\n"
 
 
 # ------------------------------------------------------------------ at any moment
@@ -236,51 +237,64 @@ def test_a_storm_of_presses_is_one_press(shared: LiveKernel, name: str, job: str
 # In an IPython without a kernel: an interrupt between two cells can hit ipykernel in the middle of a reply, and then
 # it is its messages that are torn.
 AT_ANY_MOMENT = """
-import os, random, signal, sys, threading
+import os, random, signal, sys, threading, time
 from IPython.core.interactiveshell import InteractiveShell
 from session_magics import CellCommandError, Registry
 
+rounds, sessions, latest, presses = int(sys.argv[1]), sys.argv[2], float(sys.argv[3]), int(sys.argv[4])
 ip = InteractiveShell.instance()
 ip.run_line_magic("load_ext", "session_magics")
-chance = random.Random(int(sys.argv[1]))
-hit = failed = 0
-for number in range(int(sys.argv[2])):
-    name = sys.argv[3] + (str(number) if sys.argv[4] == "new" else "")
+chance = random.Random(rounds)
+hit = 0
+
+def press(moment):
+    time.sleep(moment)
+    for _ in range(presses):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.01 if presses > 1 else 0)
+    pressed.append(True)
+
+for number in range(rounds):
+    name = f"new{number}" if sessions == "new" else "one"
     body = chance.choice(["true", "echo hi", "sleep 0.01", "(exit 3)", "seq 300", "sleep 0.01 & wait", "sleep 0.02"])
     options = chance.choice(["", "", "--get V", "--set number", "--out text", "--bg"])
     ip.user_ns["number"] = number
-    timer = threading.Timer(chance.uniform(0, float(sys.argv[5])), os.kill, [os.getpid(), signal.SIGINT])
+    pressed, settled = [], False
+    presser = threading.Thread(target=press, args=[chance.uniform(0, latest)])
     try:
-        timer.start()
-        try:
-            ip.run_cell_magic("sh_session", f"{name} {options}", "V=1; " + body)
-        except CellCommandError as error:
-            failed += 1
-        timer.join()
+        presser.start()
+        ip.run_cell_magic("sh_session", f"{name} {options}", "V=1; " + body)
+    except CellCommandError:
+        pass
     except KeyboardInterrupt:
         hit += 1
-        timer.join()
+    while not settled:  # join and is_alive do not stand being interrupted
+        try:
+            settled = bool(pressed)
+            time.sleep(0.005)
+        except KeyboardInterrupt:
+            hit += 1
     while "--bg" in options and (session := Registry().find(name)) is not None and session.command() is not None:
         pass
     ip.run_cell_magic("sh_session", f"{name} --out check", f"echo {number} $V")
     assert ip.user_ns["check"] in (f"{number} 1\\n", f"{number}\\n"), (number, body, options, ip.user_ns["check"])
-    if sys.argv[4] == "new":
+    if sessions == "new":
         ip.run_line_magic("session", f"stop {name} --now")
-print("hit", hit, "of", number + 1, file=sys.stderr)
+print("hit", hit, file=sys.stderr)
 """
 
 
 @pytest.mark.parametrize(
-    ("moments", "sessions", "latest"),
-    [(MOMENTS, "one", 0.02), (MOMENTS, "one", 0.004), (15, "new", 0.12)],
-    ids=["usual", "early", "start"],
+    ("rounds", "sessions", "latest", "presses"),
+    [(60, "one", 0.02, 1), (60, "one", 0.004, 1), (15, "new", 0.12, 1), (10, "one", 0.02, 10)],
+    ids=["usual", "early", "start", "storm"],
 )
 def test_an_interrupt_at_any_moment_leaves_the_next_cell_right(
-    root: Path, tmp_path: Path, moments: int, sessions: str, latest: float
+    root: Path, tmp_path: Path, rounds: int, sessions: str, latest: float, presses: int
 ) -> None:
-    words = [sys.executable, "-c", AT_ANY_MOMENT, str(moments), str(moments), "moments", sessions, str(latest)]
+    words = [sys.executable, "-c", AT_ANY_MOMENT, str(rounds), sessions, str(latest), str(presses)]
     environment = os.environ | {"IPYTHONDIR": str(tmp_path), "HOME": str(tmp_path)}
     done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr[-2000:]
-    [hit] = re.findall(r"hit (\d+) of", done.stderr)
-    assert int(hit) > moments / 3  # most of them were heard
+    [hit] = re.findall(r"^hit (\d+)$", done.stderr, re.M)
+    assert int(hit) >= rounds * 0.9  # hardly one was swallowed; only one that came while a command failed may be

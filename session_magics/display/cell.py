@@ -16,11 +16,11 @@ LIMIT = 2_000_000
 BATCH = 0.04
 """Seconds between two messages: fast enough for the eye, and 25 a second for a front end."""
 FREE_MESSAGES = 400
-"""Messages at that pace; after them the gap doubles every SLOWER messages, so that a cell that prints for a day stays
+"""Messages at that pace; after them the gap doubles every SLOWER messages, so that a cell that prints for days stays
 below the thousand messages that slow clients can be behind (they lose what comes beyond two thousand)."""
-SLOWER = 40
+SLOWER = 30
 LAST_LIVE = 980
-"""Messages after which all waits for the end; whoever prints without a pause gets there after a day."""
+"""Messages after which all waits for the end; whoever prints without a pause gets there after a week."""
 REWRITE_BYTES_PER_SECOND = 2_000_000
 """Pace of rewriting all that is shown, which a progress bar asks for with every frame."""
 WHOLE_LINE_WITHIN = 4096
