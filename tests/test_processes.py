@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rounds import until
 from session_magics.holder import processes
 
 DEADLINE = 20.0  # seconds until a test gives up waiting for a condition
@@ -86,6 +87,7 @@ def test_a_process_with_a_hostile_name_is_seen_as_it_is(start: Callable[..., sub
 @pytest.mark.skipif(not os.path.exists("/bin/ps"), reason="needs ps")
 def test_ps_tells_the_same(start: Callable[..., subprocess.Popen[bytes]]) -> None:
     child = start("sh", "-c", "echo up; exec sleep 600", start_new_session=True)
+    until(lambda: (now := processes.entry(child.pid)) is not None and now.state == "S")  # it is still in its exec
     seen, expected = processes.parse_ps(processes._ps("-A", *processes._ps_columns())), processes.entry(child.pid)
     assert expected is not None
     one = seen[child.pid]
