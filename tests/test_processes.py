@@ -16,7 +16,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rounds import until
 from session_magics.holder import processes
 
 DEADLINE = 20.0  # seconds until a test gives up waiting for a condition
