@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from session_magics.errors import SessionError, SessionExists, SessionNotRunning, WaitTimeout
+from session_magics.listing import Listing, Observer, Row
 from session_magics.magics.keys import key_bytes
 from session_magics.model import BackingOff, Command, Running, SessionInfo, describe
 from session_magics.registry import Registry
@@ -28,22 +29,6 @@ FOLLOW_CHARACTERS = 2_000_000
 """Most that one ``tail -f`` shows: as much as a cell does, and a page stays usable with."""
 TRIAL_LIMIT = 5.0
 """Seconds for the trial session of ``doctor``, which takes 0.05."""
-
-
-class Listing(list[SessionInfo]):
-    """What ``list`` returns: a list of SessionInfo that shows itself as a table."""
-
-    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
-        printer.text(str(self))
-
-    def __str__(self) -> str:
-        rows = [("NAME", "STATE", "PID", "AGE", "PROGRAM", "DIRECTORY")]
-        for info in self:
-            age = _age(time.time() - info.created) if info.created else ""
-            rows.append((info.name, describe(info.state), str(info.pid or ""), age, " ".join(info.argv)[:48], info.cwd))
-        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-        return "\n".join(lines) if self else "no sessions"
 
 
 class Details(SessionInfo):
@@ -118,8 +103,8 @@ class Verbs:
             raise SessionError(f"{error}; last output: {session.tail(1)!r}") from None
 
     def _list(self, words: Namespace) -> Listing | str:
-        infos = self._registry.infos(dict(words.labels))
-        return json.dumps([plain(info) for info in infos], indent=2) if words.json else Listing(infos)
+        rows = Observer().rows(self._registry.infos(dict(words.labels)))
+        return json.dumps([plain(row) for row in rows], indent=2) if words.json else Listing(rows, dict(words.labels))
 
     def _info(self, words: Namespace) -> SessionInfo:
         return Details.of(self._registry.get(words.name).info())
@@ -205,10 +190,13 @@ class Verbs:
         return "\n".join(f"{what:<10} {found}" for what, found in examine(self._registry))
 
 
-def plain(info: SessionInfo) -> dict[str, object]:
-    """A SessionInfo as JSON takes it."""
+def plain(row: Row) -> dict[str, object]:
+    """A row as JSON takes it; cpu is in percent of one core, memory in bytes."""
+    info, usage = row.info, row.usage
     state = {"kind": type(info.state).__name__, **asdict(info.state), "text": describe(info.state)}
-    return {**asdict(info), "state": state, "labels": dict(info.labels), "directory": str(info.directory)}
+    used = asdict(usage) if usage is not None else {"cpu": None, "memory": None, "ports": []}
+    known = {**asdict(info), "state": state, "labels": dict(info.labels), "directory": str(info.directory)}
+    return {**known, **used, "last_line": row.last_line}
 
 
 def examine(registry: Registry) -> Sequence[tuple[str, str]]:
@@ -252,10 +240,3 @@ def _trial() -> str:
 
 def _is_trouble(info: SessionInfo) -> bool:
     return type(info.state).__name__ in ("Lost", "Unknown", "FailedToStart")
-
-
-def _age(seconds: float) -> str:
-    for unit, length in (("d", 86400), ("h", 3600), ("m", 60)):
-        if seconds >= length:
-            return f"{int(seconds // length)}{unit}"
-    return f"{max(0, int(seconds))}s"
