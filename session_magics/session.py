@@ -110,15 +110,15 @@ class Session:
         """Something to wait on for output, events and the end; the caller's to close."""
         return News(self.connect, self.state)
 
-    def snapshot(self) -> str:
-        """What the terminal's screen shows now, as plain text."""
-        from session_magics.text.screen import SNAPSHOT_BYTES, snapshot  # the emulator is slow to import
+    def snapshot(self, *, styled: bool = False) -> str:
+        """What the terminal's screen shows now, as plain text, or with the SGR sequences of its colours."""
+        from session_magics.text import screen  # the emulator is slow to import
 
         info = self.info()
         with LogReader(self.directory) as log:
             end = log.end()
-            data = log.bytes(max(0, end - SNAPSHOT_BYTES), end)
-        return snapshot(data, info.size)
+            data = log.bytes(max(0, end - screen.SNAPSHOT_BYTES), end)
+        return (screen.styled if styled else screen.snapshot)(data, info.size)
 
     # ---------------------------------------------------------------- input
 

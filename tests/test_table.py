@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,13 +38,14 @@ def test_a_page_gets_a_table_with_its_text_twin(kernel: LiveKernel) -> None:
     page.until(lambda: rows(model)[0]["state"] == "exited")
 
 
-def test_a_terminal_opens_from_the_table(kernel: LiveKernel) -> None:
+def test_a_terminal_opens_from_the_table_while_a_cell_runs(kernel: LiveKernel, tmp_path: Path) -> None:
+    over = tmp_path / "over"
     kernel.run("%session start web -- sh -c 'echo well; read word; echo $word; sleep 100'", allow_stdin=False)
     page = Page(kernel.cells.client)
     model, _ = listed(kernel, page)
     page.send(model, {"t": "seen", "view": "v", "seen": True})
     page.until(lambda: rows(model))
-    page.execute("import time; time.sleep(30)")  # the page is served while a cell runs
+    page.execute(f"import os, time\nwhile not os.path.exists({str(over)!r}): time.sleep(0.02)")
     page.send(model, {"t": "show", "view": "v", "id": rows(model)[0]["id"]})
     page.until(lambda: any(one["t"] == "shown" for one in model.messages))
     shown = next(one for one in model.messages if one["t"] == "shown")
@@ -52,7 +54,7 @@ def test_a_terminal_opens_from_the_table(kernel: LiveKernel) -> None:
     page.until(lambda: b"well" in terminal.data)
     page.send(terminal, {"t": "in", "view": "v", "d": "typed\r"})
     page.until(lambda: terminal.data.count(b"typed") == 2)
-    kernel.cells.interrupt(pid_only=True)
+    over.touch()
     kernel.run("%session stop web --now", allow_stdin=False)
 
 

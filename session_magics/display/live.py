@@ -80,7 +80,7 @@ class Curtain:
 
 
 class LiveOutput:
-    """A Sink: see the module. ``screen`` makes the terminal of a cell after ``patience`` seconds; None: it cannot be."""
+    """A Sink: see the module. ``screen`` makes a cell's terminal after ``patience`` seconds; None: it cannot be."""
 
     def __init__(
         self,

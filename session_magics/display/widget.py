@@ -13,7 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import anywidget
+from comm import create_comm
 from IPython.display import display
+from ipywidgets import __protocol_version__
+from ipywidgets.widgets.widget import _remove_buffers
 from traitlets import Unicode
 
 from session_magics.display.routing import Router
@@ -41,6 +44,7 @@ def stub() -> str:
 class LiveWidget(anywidget.AnyWidget):
     """One model, in any number of pages. What changes slowly is a trait; the rest comes as messages."""
 
+    comm: Any  # a trait of ipywidgets
     bundle = Unicode().tag(sync=True)
     kind = Unicode().tag(sync=True)
     """What the view is: "session", "cell" or "table"."""
@@ -48,14 +52,24 @@ class LiveWidget(anywidget.AnyWidget):
     """The text to show until the code is there, or where it never comes."""
 
     def __init__(self, router: Router, **traits: object) -> None:
-        self._router, self._opened = router, False
+        self._router = router
         self.answered = False
         """Whether a page has this model."""
         self._displays: list[tuple[str, dict[str, Any]]] = []
         self._esm = stub()
         super().__init__(bundle=packed()[0], **traits)
-        self._opened = True
-        router.adopt(self.comm, self._take)
+
+    def open(self) -> None:
+        """Instead of ipywidgets' own, which tells the pages of a comm before anything of ours can be on it."""
+        if self.comm is not None:
+            return
+        state, paths, buffers = _remove_buffers(self.get_state())
+        comm = create_comm(target_name="jupyter.widget", primary=False)
+        self._router.adopt(comm, self._take)
+        self.comm = comm
+        comm.open(
+            data={"state": state, "buffer_paths": paths}, metadata={"version": __protocol_version__}, buffers=buffers
+        )
 
     def received(self, content: Mapping[str, Any]) -> None:
         """Take in a message of a view, in the router's thread: it must not block."""
@@ -65,7 +79,7 @@ class LiveWidget(anywidget.AnyWidget):
 
     def _send(self, msg: Mapping[str, Any], buffers: Sequence[Any] | None = None) -> None:
         """What ipywidgets sends through; from any thread, which its own way does not allow."""
-        if self.comm is not None and self._opened:
+        if self.comm is not None:
             self._router.publish(self.comm, msg, buffers or ())
 
     def post(self, content: Mapping[str, Any], buffers: Sequence[bytes] = ()) -> None:
