@@ -22,6 +22,8 @@ from session_magics.magics.keys import key_bytes
 from session_magics.model import BackingOff, Command, Running, SessionInfo, describe
 from session_magics.registry import Registry
 from session_magics.session import GRACE, Session, stop_each
+from session_magics.text import strip_styles
+from session_magics.text.html import to_html
 
 READY_LIMIT = 60.0
 """Seconds that ``start --wait-for`` waits when not told."""
@@ -60,6 +62,23 @@ class Details(SessionInfo):
             ("record", f"{self.directory} (id {self.id})"),
         ]
         return "\n".join(f"{what:<10} {value}" for what, value in rows if value not in (None, ""))
+
+
+class Picture(str):
+    """What ``snapshot --html`` returns: HTML, which shows itself as such in a page and as plain text elsewhere."""
+
+    def __new__(cls, styled: str) -> Picture:
+        picture = super().__new__(cls, to_html(styled))
+        picture._text = strip_styles(styled)
+        return picture
+
+    _text: str
+
+    def _repr_html_(self) -> str:
+        return str(self)
+
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
+        printer.text(self._text)
 
 
 class Verbs:
@@ -146,7 +165,8 @@ class Verbs:
         return self._terminal(session, read_only=words.read_only, rows=words.rows)
 
     def _snapshot(self, words: Namespace) -> str:
-        return self._registry.get(words.name).snapshot()
+        session = self._registry.get(words.name)
+        return Picture(session.snapshot(styled=True)) if words.html else session.snapshot()
 
     def _send(self, words: Namespace) -> None:
         data = (words.text or "").encode()
