@@ -184,7 +184,7 @@ class SessionMagics(Magics):
             if news := self._news():
                 print(f"session-magics: {news}", file=sys.stderr)
             live = self.terminal if self.live else None
-            return Verbs(self.registry, _show, live).call(words)
+            return Verbs(self.registry, _show, live, notebook.line(self.shell)).call(words)
 
         return Shown.of(_translated(run))
 
