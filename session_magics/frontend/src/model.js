@@ -1,0 +1,35 @@
+// The widget model, as anywidget hands it to a view.
+
+/** @typedef {{get: (name: string) => any, send: (message: object) => void, on: Function, off: Function, widget_manager?: any}} Model */
+
+/** Events that the notebook must not see: its shortcuts would take keys, its menu the right button. */
+const KEPT = ["keydown", "keyup", "keypress", "paste", "copy", "contextmenu", "wheel"];
+
+/** A name for a view that no other view has, in any page. */
+export function viewId() {
+  return Array.from(crypto.getRandomValues(new Uint8Array(6)), (byte) => byte.toString(36)).join("");
+}
+
+/**
+ * Whether two are one. anywidget makes an object of its own for each view, so what they hold is compared.
+ * @param {Model} a
+ * @param {Model} b
+ */
+export function sameModel(a, b) {
+  const held = (/** @type {Model} */ model) => model.get("facts") ?? model.get("labels") ?? model;
+  return a === b || held(a) === held(b);
+}
+
+/** Listen; the function that ends it is returned. @param {Model} model @param {Record<string, Function>} handlers */
+export function hear(model, handlers) {
+  for (const [event, handler] of Object.entries(handlers)) model.on(event, handler);
+  return () => {
+    for (const [event, handler] of Object.entries(handlers)) model.off(event, handler);
+  };
+}
+
+/** Keep keys and menus of an element from the notebook around it. @param {HTMLElement} root */
+export function fence(root) {
+  root.dataset.lmSuppressShortcuts = "true";
+  for (const kind of KEPT) root.addEventListener(kind, (event) => event.stopPropagation());
+}
