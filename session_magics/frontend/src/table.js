@@ -177,6 +177,8 @@ export class TableView {
   #render() {
     const { rows, head } = this;
     if (!rows) return;
+    const active = this.#active(); // asked before anything is changed: else the page would be laid out for it
+    const selected = this.#viewAt(this.el.ownerDocument.getSelection()?.anchorNode);
     let wanted = sorted(rows.filter(filter(head.filter.value)), this.sort);
     if (this.held) wanted = this.#asBefore(wanted);
     this.still.remove();
@@ -184,7 +186,7 @@ export class TableView {
     head.filter.hidden = !rows.length && !head.filter.value;
     this.table.hidden = !wanted.length;
     this.#tellEmpty(!wanted.length);
-    this.#place(wanted.map((row) => this.#view(row)));
+    this.#place(wanted.map((row) => this.#view(row)), active, selected);
   }
 
   /** @param {Row[]} wanted */
@@ -202,18 +204,22 @@ export class TableView {
     return view;
   }
 
-  /** Put rows into an order around the one that has the focus or the selection, which would lose it by a move. @param {RowView[]} wanted */
-  #place(wanted) {
+  /**
+   * Put rows into an order around the one that has the focus or the selection, which would lose it by a move.
+   * @param {RowView[]} wanted
+   * @param {Element | null} active
+   * @param {RowView} [selected]
+   */
+  #place(wanted, active, selected) {
     const kept = new Set(wanted);
-    const focused = this.#focused();
+    const focused = this.#viewAt(active);
     const lost = focused && !kept.has(focused) ? this.order.indexOf(focused) : -1;
-    const place = lost < 0 ? "" : this.#placeOf(this.#active());
+    const place = lost < 0 ? "" : this.#placeOf(active);
     for (const [id, view] of this.views) {
       if (kept.has(view)) continue;
       view.remove();
       this.views.delete(id);
     }
-    const selected = this.#viewAt(this.el.ownerDocument.getSelection()?.anchorNode);
     const pinned = Math.max(0, wanted.indexOf(focused ?? selected));
     if (wanted.length && !wanted[pinned].element.isConnected) this.body.prepend(wanted[pinned].element);
     for (let at = pinned - 1; at >= 0; at--) {
@@ -292,10 +298,6 @@ export class TableView {
 
   #active() {
     return /** @type {Document | ShadowRoot} */ (this.root.getRootNode()).activeElement;
-  }
-
-  #focused() {
-    return this.#viewAt(this.#active());
   }
 
   /** @param {RowView} [view] */
