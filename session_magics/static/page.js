@@ -393,6 +393,7 @@ ${d.join(`
 .sm[data-dark] {
   --sm-green: #5fce7c; --sm-amber: #f2b84b; --sm-red: #ff8f88; --sm-grey: #b0b8c5; color-scheme: dark;
   --sm-green-lamp: #5fce7c; --sm-amber-lamp: #f2b84b; --sm-red-lamp: #ff7a72;
+  --sm-accent: color-mix(in srgb, var(--jp-brand-color1, #1976d2) 55%, #fff);
 }
 .sm [hidden] { display: none; }
 .sm-hidden {
@@ -435,7 +436,7 @@ ${d.join(`
 .sm button:focus-visible { outline: 2px solid var(--sm-accent); outline-offset: -2px; }
 .sm button[aria-disabled="true"] { opacity: 0.35; cursor: default; }
 .sm button[data-action="stop"]:hover:not([aria-disabled="true"]), .sm button.sm-busy { color: var(--sm-red); }
-.sm button[aria-pressed="true"] { color: var(--sm-accent); }
+.sm button[aria-pressed="true"] { color: var(--sm-text); background: color-mix(in srgb, var(--sm-accent) 30%, transparent); }
 .sm-bar button[data-action="restart"] + button { margin-left: 7px; }
 .sm button[data-action="reader"] { width: auto; padding: 0 10px; font: inherit; font-size: 12px; }
 .sm button[data-action="reader"]:not(:focus) {

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Page
 
+ADDRESS = "http://localhost/play"
+"""Nobody is asked for it; only a page with an address has a storage and may use the clipboard."""
 PACKAGE = Path(__file__).parents[2] / "session_magics"
 BUNDLE = PACKAGE / "static" / "page.js"
 MODELS = PACKAGE / "frontend" / "test" / "play.js"
@@ -43,8 +46,14 @@ class Play:
         self.page = page
         self.errors: list[str] = []
         page.on("pageerror", lambda error: self.errors.append(str(error)))
-        page.set_content(PAGE.format(colours=THEMES[theme], light=str(theme == "light").lower()))
-        page.evaluate(LOAD, [BUNDLE.read_text(), MODELS.read_text()])
+        body = PAGE.format(colours=THEMES[theme], light=str(theme == "light").lower())
+        page.route(ADDRESS, lambda route: route.fulfill(body=body, content_type="text/html"))
+        self.load()
+
+    def load(self) -> None:
+        """Open the page, or reload it."""
+        self.page.goto(ADDRESS)
+        self.page.evaluate(LOAD, [BUNDLE.read_text(), MODELS.read_text()])
 
     def table(self, rows: int | None = None, traits: dict[str, Any] | None = None) -> None:
         """Show a table, with so many rows."""
@@ -63,8 +72,8 @@ class Play:
             [facts or {}, text, traits or {}],
         )
         self.page.wait_for_function(
-            "(text) => document.querySelector('.sm-outer').__session_magics.text().includes(text)",
-            arg=text.split("\n")[0],
+            "(text) => [...document.querySelectorAll('.sm-outer')].at(-1).__session_magics.text().includes(text)",
+            arg=re.sub(r"\x1b\[[\d;]*m", "", text.split("\n")[0]),
         )
 
     def sent(self, kind: str) -> list[dict[str, Any]]:
