@@ -51,6 +51,13 @@ def test_it_says_whether_it_is_seen(play: Play) -> None:
     assert [one["seen"] for one in play.sent("seen")] == [True, False, True]
 
 
+def test_it_says_so_too_where_nobody_sees_it(play: Play) -> None:
+    play.page.evaluate("() => { document.querySelector('#place').style.display = 'none'; }")
+    play.table(1)
+    play.page.wait_for_function("() => shown.model.sent.length === 1")
+    assert play.sent("seen") == [{"t": "seen", "seen": False}]
+
+
 def test_a_sign_of_life_comes_every_five_seconds_and_old_rows_look_old(play: Play) -> None:
     play.page.clock.install()
     play.table(1)
@@ -99,6 +106,9 @@ def test_the_filter_finds_words_and_labels(play: Play) -> None:
     expect(play.page.locator(".sm-empty")).to_contain_text("no session matches")
     filter.fill("crew")
     expect(play.page.locator(".sm-counts")).to_have_text("3 of 12 shown")
+    expect(play.page.locator(".sm-bar .sm-hidden[role=status]")).to_have_text("3 of 12 shown")
+    filter.press("Escape")
+    assert len(play.column("name")) == 12
 
 
 def test_buttons_say_what_they_want(play: Play) -> None:
@@ -218,9 +228,9 @@ def test_a_terminal_opens_below_and_closes_again(play: Play) -> None:
     play.page.get_by_role("button", name="Show the terminal of web").click()
     assert play.sent("show") == [{"t": "show", "id": "r1"}]
     play.page.wait_for_function("() => document.querySelector('.sm-shown .sm-outer')?.__session_magics.text() === 'I am web'")
-    hide = play.page.get_by_role("button", name="Hide the terminal of web")
-    expect(hide).to_have_attribute("aria-pressed", "true")
-    hide.click()
+    show = play.page.get_by_role("button", name="Show the terminal of web")
+    expect(show).to_have_attribute("aria-expanded", "true")
+    show.click()
     expect(play.page.locator(".sm-shown .sm")).to_have_count(0)
     assert play.page.evaluate("() => play.models.get('r1').sent.at(-1).t") == "bye"
     assert play.page.evaluate("() => play.models.get('r1').listeners.size") == 0
@@ -231,6 +241,16 @@ def test_a_terminal_opens_below_and_closes_again(play: Play) -> None:
     expect(play.page.locator(".sm-shown .sm")).to_have_count(1)
     play.rows("play.rows(3).slice(1)")
     expect(play.page.locator(".sm-shown .sm")).to_have_count(0)
+
+
+def test_a_terminal_that_does_not_come_is_not_shown_as_open(play: Play) -> None:
+    play.table(3)
+    show = play.page.get_by_role("button", name="Show the terminal of web")
+    show.click()
+    expect(show).to_have_attribute("aria-expanded", "true")
+    play.page.evaluate("() => shown.model.message({ t: 'notice', view: shown.model.sent.at(-1).view, text: 'web is gone' })")
+    expect(show).to_have_attribute("aria-expanded", "false")
+    expect(play.page.locator(".sm-list .sm-notice")).to_have_text("web is gone")
 
 
 def test_without_a_widget_manager_nothing_is_shown_below(play: Play) -> None:
@@ -276,6 +296,7 @@ def test_nothing_is_found_by_the_accessibility_checker(page: Page, theme: str) -
     page.evaluate(AXE.read_text())
     for rows in (None, 12, 0):
         play.table(rows)
+    page.evaluate("() => document.querySelectorAll('.sm-list')[1].classList.add('sm-stale')")
     found = page.evaluate("async () => (await axe.run()).violations.map((one) => [one.id, one.nodes.map((node) => node.html)])")
     assert found == []
 

@@ -66,8 +66,8 @@ export class RowView {
     const look = row.busy ? "waiting" : mood(row);
     if (this.element.dataset.mood !== look) this.element.dataset.mood = look;
     this.#titles(row, before);
-    this.#button("show", "show", shown ? `Hide the terminal of ${row.name}` : `Show the terminal of ${row.name}`);
-    if (this.buttons.show) this.#attribute(this.buttons.show, "aria-pressed", String(shown));
+    this.#button("show", "show", `Show the terminal of ${row.name}`);
+    if (this.buttons.show) this.#attribute(this.buttons.show, "aria-expanded", String(shown));
     this.#button("restart", "restart", `Restart ${row.name}`);
     if (hasEnded(row)) this.#button("stop", "remove", `Remove ${row.name} from the list`);
     else this.#button("stop", "stop", row.busy === "stopping" ? `Stop ${row.name} now, without waiting` : `Stop ${row.name}`);

@@ -53,6 +53,11 @@ export class ShownTerminals {
     el.scrollIntoView({ block: "nearest" });
   }
 
+  /** What has not come will not come. */
+  giveUp() {
+    for (const [id, close] of [...this.closers]) if (!close) this.#end(id);
+  }
+
   /** No session of this name will answer any more. @param {Set<string>} ids - of the sessions that are listed */
   retain(ids) {
     for (const id of [...this.closers.keys()]) if (!ids.has(id)) this.#end(id);

@@ -34,7 +34,9 @@ export class TableView {
     this.sort = null;
     /** The row whose buttons Tab comes to. */
     this.current = "";
-    this.held = this.visible = this.seen = false;
+    this.held = this.visible = false;
+    /** What the kernel knows; null: nothing yet. @type {boolean | null} */
+    this.seen = null;
     this.heard = 0;
     this.actions = model.widget_manager ? ["show"] : [];
     if (!model.get("read_only")) this.actions.push("restart", "stop");
@@ -143,8 +145,14 @@ export class TableView {
   /** @param {any} message */
   #message(message) {
     if (message.t === "rows") this.#take(message);
-    else if (message.t === "notice" && (!message.view || message.view === this.id)) this.head.notice(message.text);
+    else if (message.t === "notice" && (!message.view || message.view === this.id)) this.#notice(message);
     else if (message.t === "shown" && message.view === this.id) void this.shown.show(message.id, message.model);
+  }
+
+  /** @param {{text: string, view?: string}} message */
+  #notice({ text, view }) {
+    this.head.notice(text);
+    if (view) this.shown.giveUp();
   }
 
   /** @param {{at: number, rows: Row[]}} message */

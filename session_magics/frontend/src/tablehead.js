@@ -25,6 +25,11 @@ export class TableHead {
     this.filter = /** @type {HTMLInputElement} */ (part("filter"));
     this.filter.title = TIP;
     this.filter.addEventListener("input", filter);
+    this.filter.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape" || !this.filter.value) return;
+      this.filter.value = "";
+      filter();
+    });
     this.titles = document.createElement("thead");
     const row = this.titles.appendChild(document.createElement("tr"));
     /** @type {Map<string, HTMLElement>} */
