@@ -140,6 +140,7 @@ def test_a_button_that_can_do_nothing_keeps_the_keyboard(play: Play) -> None:
     assert play.focused() == "Stop web now"
     play.page.evaluate("() => shown.model.set('facts', { ...shown.model.get('facts'), state: 'exited', text: 'exited 0', code: 0 })")
     assert play.focused() == "Stop web"
+    assert play.walk("Tab", 1) + play.walk("Shift+Tab", 1) == ["Restart web", "Stop web"]
     play.page.keyboard.press("Enter")
     assert len(play.sent("stop")) == 1
 
