@@ -65,7 +65,9 @@ class Play:
         """Send rows, given in JavaScript, so many seconds later than the first."""
         self.page.evaluate(f"() => shown.model.message({{ t: 'rows', at: play.AT + {later}, rows: {rows} }})")
 
-    def terminal(self, text: str = "", facts: dict[str, Any] | None = None, traits: dict[str, Any] | None = None) -> None:
+    def terminal(
+        self, text: str = "", facts: dict[str, Any] | None = None, traits: dict[str, Any] | None = None
+    ) -> None:
         """Show a terminal that has printed a text, and wait until it is there."""
         self.page.evaluate(
             "([facts, text, traits]) => { window.shown = show(play.terminalModel(facts, text, traits)); }",

@@ -162,7 +162,9 @@ def test_the_keyboard_reaches_everything(play: Play) -> None:
 
 def test_keys_do_not_reach_the_notebook(play: Play) -> None:
     play.table(3)
-    play.page.evaluate("() => { window.leaked = []; document.addEventListener('keydown', (event) => leaked.push(event.key)); }")
+    play.page.evaluate(
+        "() => { window.leaked = []; document.addEventListener('keydown', (event) => leaked.push(event.key)); }"
+    )
     play.page.get_by_role("searchbox").press("b")
     play.page.get_by_role("button", name="Stop web").press("d")
     assert play.page.evaluate("() => leaked") == []
@@ -173,12 +175,16 @@ def test_focus_selection_and_scroll_outlive_new_rows_and_orders(play: Play) -> N
     play.page.get_by_role("button", name="CPU").click()
     button = play.page.get_by_role("button", name="Restart db-27", exact=True)
     button.focus()
-    play.page.evaluate("() => getSelection().selectAllChildren(document.activeElement.closest('tr').querySelector('.sm-col-program'))")
+    play.page.evaluate(
+        "() => getSelection().selectAllChildren(document.activeElement.closest('tr').querySelector('.sm-col-program'))"
+    )
     element = button.element_handle()
     play.page.mouse.move(5, 5)
     before = play.column("name").index("db-27")
     for tick in range(1, 6):
-        play.rows(f"play.rows(60, {tick}).map((row, n) => ({{ ...row, cpu: (n * {31 + 2 * tick}) % 101 }}))", later=tick)
+        play.rows(
+            f"play.rows(60, {tick}).map((row, n) => ({{ ...row, cpu: (n * {31 + 2 * tick}) % 101 }}))", later=tick
+        )
         assert play.focused() == "Restart db-27"
         assert play.page.evaluate("(one) => one === document.activeElement", element)
         assert play.page.evaluate("() => getSelection().toString()") == "postgres -D data -p 5433 -k /tmp"
@@ -227,7 +233,9 @@ def test_a_terminal_opens_below_and_closes_again(play: Play) -> None:
     play.page.evaluate("() => play.models.set('r1', play.terminalModel({}, 'I am web'))")
     play.page.get_by_role("button", name="Show the terminal of web").click()
     assert play.sent("show") == [{"t": "show", "id": "r1"}]
-    play.page.wait_for_function("() => document.querySelector('.sm-shown .sm-outer')?.__session_magics.text() === 'I am web'")
+    play.page.wait_for_function(
+        "() => document.querySelector('.sm-shown .sm-outer')?.__session_magics.text() === 'I am web'"
+    )
     show = play.page.get_by_role("button", name="Show the terminal of web")
     expect(show).to_have_attribute("aria-expanded", "true")
     show.click()
@@ -248,13 +256,17 @@ def test_a_terminal_that_does_not_come_is_not_shown_as_open(play: Play) -> None:
     show = play.page.get_by_role("button", name="Show the terminal of web")
     show.click()
     expect(show).to_have_attribute("aria-expanded", "true")
-    play.page.evaluate("() => shown.model.message({ t: 'notice', view: shown.model.sent.at(-1).view, text: 'web is gone' })")
+    play.page.evaluate(
+        "() => shown.model.message({ t: 'notice', view: shown.model.sent.at(-1).view, text: 'web is gone' })"
+    )
     expect(show).to_have_attribute("aria-expanded", "false")
     expect(play.page.locator(".sm-list .sm-notice")).to_have_text("web is gone")
 
 
 def test_without_a_widget_manager_nothing_is_shown_below(play: Play) -> None:
-    play.page.evaluate("() => { window.shown = show(new play.FakeModel({ kind: 'table', labels: {}, snapshot: '' }, null)); }")
+    play.page.evaluate(
+        "() => { window.shown = show(new play.FakeModel({ kind: 'table', labels: {}, snapshot: '' }, null)); }"
+    )
     play.rows("play.rows(1)")
     assert play.page.locator("tbody button").count() == 2
 
@@ -284,7 +296,9 @@ def test_it_fits_into_any_width(play: Play, width: int) -> None:
     play.page.set_viewport_size({"width": width, "height": 700})
     play.table(12)
     assert play.page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
-    assert play.page.evaluate("() => { const at = document.querySelector('.sm-rows'); return at.scrollWidth <= at.clientWidth; }")
+    assert play.page.evaluate(
+        "() => { const at = document.querySelector('.sm-rows'); return at.scrollWidth <= at.clientWidth; }"
+    )
     assert play.page.locator("tbody .sm-col-name").first.bounding_box()["width"] >= 70  # type: ignore[index]
 
 
@@ -297,7 +311,9 @@ def test_nothing_is_found_by_the_accessibility_checker(page: Page, theme: str) -
     for rows in (None, 12, 0):
         play.table(rows)
     page.evaluate("() => document.querySelectorAll('.sm-list')[1].classList.add('sm-stale')")
-    found = page.evaluate("async () => (await axe.run()).violations.map((one) => [one.id, one.nodes.map((node) => node.html)])")
+    found = page.evaluate(
+        "async () => (await axe.run()).violations.map((one) => [one.id, one.nodes.map((node) => node.html)])"
+    )
     assert found == []
 
 

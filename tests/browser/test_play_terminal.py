@@ -8,7 +8,9 @@ from playwright.sync_api import Page, expect
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(60)]
 
-COLOURS = "\n".join(f"\x1b[3{n}mplain {n}\x1b[0m \x1b[9{n}mbright {n}\x1b[0m \x1b[2;3{n}mfaint\x1b[0m" for n in range(8))
+COLOURS = "\n".join(
+    f"\x1b[3{n}mplain {n}\x1b[0m \x1b[9{n}mbright {n}\x1b[0m \x1b[2;3{n}mfaint\x1b[0m" for n in range(8)
+)
 BUTTONS = [
     "Screen reader mode (Alt+Shift+F1)", "Interrupt web", "Stop web", "Restart web", "Copy the text of web", "Find in web",
     "Clear this view of web", "Full height for web",
@@ -115,7 +117,9 @@ def test_screen_reader_mode_is_one_choice_for_all_terminals_and_is_kept(play: Pl
 
 
 def test_a_page_without_storage_has_the_mode_too(play: Play) -> None:
-    play.page.evaluate("() => Object.defineProperty(window, 'localStorage', { get() { throw new DOMException('denied'); } })")
+    play.page.evaluate(
+        "() => Object.defineProperty(window, 'localStorage', { get() { throw new DOMException('denied'); } })"
+    )
     play.terminal("ready")
     play.page.get_by_role("button", name="Screen reader mode").press("Enter")
     expect(play.page.locator(".xterm-accessibility-tree")).to_have_count(1)
@@ -128,7 +132,9 @@ def test_states_are_told_and_the_time_is_not(play: Play) -> None:
     expect(said).to_have_text("")
     play.page.evaluate("() => shown.model.set('facts', { ...shown.model.get('facts'), waiting: 'input' })")
     expect(said).to_have_text("web: waiting for input")
-    play.page.evaluate("() => shown.model.set('facts', { ...shown.model.get('facts'), waiting: '', state: 'exited', text: 'exited 3', code: 3 })")
+    play.page.evaluate(
+        "() => shown.model.set('facts', { ...shown.model.get('facts'), waiting: '', state: 'exited', text: 'exited 3', code: 3 })"
+    )
     expect(said).to_have_text("web: exited 3")
     assert play.page.locator(".sm-elapsed").evaluate("(one) => one.closest('[role=status], [aria-live]')") is None
 
@@ -138,7 +144,9 @@ def test_a_button_that_can_do_nothing_keeps_the_keyboard(play: Play) -> None:
     play.page.get_by_role("button", name="Stop web").press("Enter")
     assert play.sent("stop") == [{"t": "stop", "now": False}]
     assert play.focused() == "Stop web now"
-    play.page.evaluate("() => shown.model.set('facts', { ...shown.model.get('facts'), state: 'exited', text: 'exited 0', code: 0 })")
+    play.page.evaluate(
+        "() => shown.model.set('facts', { ...shown.model.get('facts'), state: 'exited', text: 'exited 0', code: 0 })"
+    )
     assert play.focused() == "Stop web"
     assert play.walk("Tab", 1) + play.walk("Shift+Tab", 1) == ["Restart web", "Stop web"]
     play.page.keyboard.press("Enter")
@@ -195,7 +203,11 @@ def test_nothing_is_found_by_the_accessibility_checker(page: Page, theme: str) -
         pytest.skip("axe-core is not installed: npm ci in session_magics/frontend")
     play = Play(page, theme)
     page.evaluate(AXE.read_text())
-    states = [{"waiting": "input"}, {"state": "exited", "text": "exited 3", "code": 3}, {"state": "unknown", "text": "unknown"}]
+    states = [
+        {"waiting": "input"},
+        {"state": "exited", "text": "exited 3", "code": 3},
+        {"state": "unknown", "text": "unknown"},
+    ]
     for state in states:
         play.terminal("ready", state)
     page.get_by_role("button", name="Find in web").first.click()
