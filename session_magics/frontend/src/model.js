@@ -1,6 +1,13 @@
 // The widget model, as anywidget hands it to a view.
 
-/** @typedef {{get: (name: string) => any, send: (message: object) => void, on: Function, off: Function, widget_manager?: any}} Model */
+/**
+ * @typedef {object} Model
+ * @property {(name: string) => any} get
+ * @property {(message: object) => void} send
+ * @property {Function} on
+ * @property {Function} off
+ * @property {any} [widget_manager] - missing in marimo
+ */
 
 /** Events that the notebook must not see: its shortcuts would take keys, its menu the right button. */
 const KEPT = ["keydown", "keyup", "keypress", "paste", "copy", "contextmenu", "wheel"];

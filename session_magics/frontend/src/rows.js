@@ -83,11 +83,19 @@ export const COLUMNS = [
     key: "memory", title: "Memory", number: true, biggestFirst: true,
     text: (row) => (row.memory === null ? "" : memory(row.memory)), value: (row) => row.memory,
   },
-  { key: "ports", title: "Ports", number: true, text: (row) => row.ports.join(", "), value: (row) => row.ports[0] ?? null },
+  {
+    key: "ports", title: "Ports", number: true,
+    text: (row) => row.ports.join(", "), value: (row) => row.ports[0] ?? null,
+  },
   { key: "last", title: "Last line", text: (row) => row.last, value: (row) => row.last || null },
 ];
 
-/** What a press on a column's title makes of the order: one way, the other way, that of the kernel. @param {Sort} sort @param {Column} column @returns {Sort} */
+/**
+ * What a press on a column's title makes of the order: one way, the other way, that of the kernel.
+ * @param {Sort} sort
+ * @param {Column} column
+ * @returns {Sort}
+ */
 export function pressed(sort, column) {
   const first = Boolean(column.biggestFirst);
   if (sort?.key !== column.key) return { key: column.key, down: first };
@@ -125,10 +133,11 @@ function wordTest(word) {
   const [key, ...rest] = (only ? word.slice(6) : word).split("=");
   const value = rest.join("=");
   const wanted = word.toLowerCase();
-  const labelled = (/** @type {Row} */ row) => (rest.length ? row.labels[key] === value : Object.hasOwn(row.labels, key));
-  if (only) return (row) => !key || labelled(row);
-  const said = (/** @type {Row} */ row) => [row.name, row.program, row.directory, row.text, row.busy, row.last].join("\n");
-  if (rest.length) return (row) => labelled(row) || said(row).toLowerCase().includes(wanted);
+  const has = (/** @type {Row} */ { labels }) => (rest.length ? labels[key] === value : Object.hasOwn(labels, key));
+  if (only) return (row) => !key || has(row);
+  const said = (/** @type {Row} */ row) =>
+    [row.name, row.program, row.directory, row.text, row.busy, row.last].join("\n");
+  if (rest.length) return (row) => has(row) || said(row).toLowerCase().includes(wanted);
   const labels = (/** @type {Row} */ row) => Object.entries(row.labels).map((pair) => pair.join("=")).join("\n");
   return (row) => `${said(row)}\n${labels(row)}`.toLowerCase().includes(wanted);
 }

@@ -70,7 +70,7 @@ export class RowView {
     if (this.buttons.show) this.#attribute(this.buttons.show, "aria-expanded", String(shown));
     this.#button("restart", "restart", `Restart ${row.name}`);
     if (hasEnded(row)) this.#button("stop", "remove", `Remove ${row.name} from the list`);
-    else this.#button("stop", "stop", row.busy === "stopping" ? `Stop ${row.name} now, without waiting` : `Stop ${row.name}`);
+    else this.#button("stop", "stop", `Stop ${row.name}${row.busy === "stopping" ? " now, without waiting" : ""}`);
     this.buttons.stop?.classList.toggle("sm-busy", row.busy === "stopping");
     this.#allow();
   }
@@ -88,7 +88,8 @@ export class RowView {
       if (row[key] !== before?.[key]) this.cells[key].title = row[key];
     }
     const labels = Object.entries(row.labels).map((pair) => pair.join("="));
-    this.#attribute(this.cells.name, "title", [row.name, row.pid ? `pid ${row.pid}` : "", ...labels].filter(Boolean).join(" · "));
+    const name = [row.name, ...(row.pid ? [`pid ${row.pid}`] : []), ...labels].join(" · ");
+    this.#attribute(this.cells.name, "title", name);
     this.#attribute(this.cells.state, "title", row.text);
     this.#attribute(this.cells.ports, "title", row.ports.join(", "));
     if (row.since === before?.since && row.until === before?.until) return;
@@ -114,7 +115,8 @@ export class RowView {
   #allow() {
     const { busy } = this.row;
     const allow = (/** @type {string} */ place, /** @type {boolean} */ allowed) => {
-      if (this.buttons[place]) this.#attribute(this.buttons[place], "aria-disabled", String(!allowed || Boolean(this.timer)));
+      const button = this.buttons[place];
+      if (button) this.#attribute(button, "aria-disabled", String(!allowed || this.timer !== undefined));
     };
     allow("restart", !busy);
     allow("stop", busy !== "restarting");

@@ -3,7 +3,7 @@
 
 const KEY = "session-magics:screen-reader";
 
-/** Turns it on and off in a terminal. The editor that many know has it there too; browsers and JupyterLab leave it free. */
+/** Turns it on and off in a terminal. A well-known editor has it there too; browsers and JupyterLab leave it free. */
 export const SCREEN_READER_KEY = "Alt+Shift+F1";
 
 /** @param {KeyboardEvent} event */
@@ -18,7 +18,11 @@ export function screenReader(window) {
   }
 }
 
-/** Choose for all terminals of this page, and of the browser where it lets us. @param {Window} window @param {boolean} on */
+/**
+ * Choose for all terminals of this page, and of the browser where it lets us.
+ * @param {Window} window
+ * @param {boolean} on
+ */
 export function chooseScreenReader(window, on) {
   try {
     if (on) window.localStorage.setItem(KEY, "on");

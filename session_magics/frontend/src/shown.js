@@ -13,7 +13,10 @@ export class ShownTerminals {
     this.place = place;
     this.model = model;
     this.changed = changed;
-    /** Sessions whose terminal is wanted, and how to close it once it is there. @type {Map<string, (() => void) | null>} */
+    /**
+     * Sessions whose terminal is wanted, and how to close it once it is there.
+     * @type {Map<string, (() => void) | null>}
+     */
     this.closers = new Map();
   }
 

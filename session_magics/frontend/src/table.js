@@ -68,6 +68,7 @@ export class TableView {
     this.root = make("sm sm-list", this.outer);
     this.root.setAttribute("role", "group");
     this.root.setAttribute("aria-label", "Sessions");
+    this.root.tabIndex = -1; // where the keyboard goes when nothing else is left
     this.head = new TableHead(document, {
       labels: this.model.get("labels"),
       filter: () => this.#filtered(),
@@ -229,7 +230,7 @@ export class TableView {
       this.views.delete(id);
     }
     const pinned = Math.max(0, wanted.indexOf(focused ?? selected));
-    if (wanted.length && !wanted[pinned].element.isConnected) this.body.prepend(wanted[pinned].element);
+    if (wanted.length && wanted[pinned].element.parentNode !== this.body) this.body.prepend(wanted[pinned].element);
     for (let at = pinned - 1; at >= 0; at--) {
       const next = wanted[at + 1].element;
       if (next.previousSibling !== wanted[at].element) next.before(wanted[at].element);
@@ -276,7 +277,8 @@ export class TableView {
   #key(event) {
     const view = this.#viewAt(event.target);
     if (event.repeat && event.key === "Enter") event.preventDefault(); // held: the next row may be there by then
-    if (!view || !ARROWS.includes(event.key) || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    const modified = event.altKey || event.ctrlKey || event.metaKey || event.shiftKey;
+    if (!view || !ARROWS.includes(event.key) || modified) return;
     event.preventDefault();
     const places = Object.keys(view.buttons);
     const place = this.#placeOf(/** @type {HTMLElement} */ (event.target));
@@ -289,7 +291,8 @@ export class TableView {
   /** @param {number} row - or the last one, if there are fewer @param {string} place */
   #focus(row, place) {
     const view = this.order[Math.min(row, this.order.length - 1)];
-    (view?.buttons[place] ?? this.head.filter).focus();
+    const { filter } = this.head;
+    (view?.buttons[place] ?? (filter.hidden ? this.root : filter)).focus();
   }
 
   /** Which of a row's buttons it is. @param {Element | null} button */

@@ -7,7 +7,10 @@ const TIP = "All words must match. crew=a finds the sessions with that label.";
 export class TableHead {
   /**
    * @param {Document} document
-   * @param {{labels: Record<string, string>, filter: () => void, sort: (column: import("./rows.js").Column) => void}} options
+   * @param {object} options
+   * @param {Record<string, string>} options.labels - those that all rows have
+   * @param {() => void} options.filter - called when another filter is typed
+   * @param {(column: import("./rows.js").Column) => void} options.sort - called when a title is pressed
    */
   constructor(document, { labels, filter, sort }) {
     this.bar = document.createElement("div");
@@ -15,7 +18,8 @@ export class TableHead {
     this.bar.innerHTML =
       '<span class="sm-name">Sessions</span><span class="sm-labels"></span><span class="sm-counts"></span>' +
       '<span class="sm-space"></span><span class="sm-notice" role="status"></span>' +
-      '<input class="sm-filter" type="search" placeholder="Filter" aria-label="Filter sessions" spellcheck="false" autocomplete="off">' +
+      '<input class="sm-filter" type="search" placeholder="Filter" aria-label="Filter sessions" spellcheck="false" ' +
+      'autocomplete="off">' +
       '<span class="sm-hidden" role="status"></span>';
     const part = (/** @type {string} */ name) => /** @type {HTMLElement} */ (this.bar.querySelector(`.sm-${name}`));
     part("labels").textContent = Object.entries(labels ?? {}).map((pair) => pair.join("=")).join(" ");

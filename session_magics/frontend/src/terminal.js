@@ -6,7 +6,9 @@ import { FindBar } from "./findbar.js";
 import { Height } from "./height.js";
 import { Input } from "./input.js";
 import { fence, hear, viewId } from "./model.js";
-import { chooseScreenReader, isScreenReaderKey, onScreenReader, SCREEN_READER_KEY, screenReader } from "./screenreader.js";
+import {
+  chooseScreenReader, isScreenReaderKey, onScreenReader, SCREEN_READER_KEY, screenReader,
+} from "./screenreader.js";
 import { Stream } from "./stream.js";
 import style from "./style.css";
 import { isDark, onThemeChange, palette } from "./theme.js";
@@ -67,7 +69,8 @@ export class TerminalView {
     this.outer = make("sm-outer", this.el);
     this.root = make("sm", this.outer);
     fence(this.root);
-    this.bar = new TitleBar(document, { ...this.#actions(), close }, { readOnly: this.readOnly, cell: model.get("kind") === "cell" });
+    const kind = { readOnly: this.readOnly, cell: model.get("kind") === "cell" };
+    this.bar = new TitleBar(document, { ...this.#actions(), close }, kind);
     this.root.append(this.bar.element);
     this.screen = make("sm-screen", this.root);
     this.place = make("sm-place", this.screen);

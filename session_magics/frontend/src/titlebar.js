@@ -20,7 +20,10 @@ export const LEAVE_KEY = "Ctrl+Shift+Enter";
  * @property {() => void} reader - screen reader mode on or off
  */
 
-/** Name, label with the session's name after it, hint, and whether it changes the program. @type {[string, string, string, boolean][]} */
+/**
+ * Name, label with the session's name after it, hint, and whether it changes the program.
+ * @type {[string, string, string, boolean][]}
+ */
 const BUTTONS = [
   ["interrupt", "Interrupt", "Interrupt (as Ctrl+C does)", true],
   ["stop", "Stop", "Stop all its processes", true],
@@ -124,7 +127,11 @@ export class TitleBar {
     this.tick();
   }
 
-  /** A button that can do nothing now stays in reach, so that the keyboard is not lost. @param {string} name @param {boolean} allowed */
+  /**
+   * A button that can do nothing now stays in reach, so that the keyboard is not lost.
+   * @param {string} name
+   * @param {boolean} allowed
+   */
   #allow(name, allowed) {
     this.buttons[name]?.setAttribute("aria-disabled", String(!allowed));
   }

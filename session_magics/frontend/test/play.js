@@ -127,7 +127,9 @@ export function rows(count, tick = 0) {
   return Array.from({ length: count }, (_, n) => {
     const one = ROWS[n % ROWS.length];
     if (n < ROWS.length && !tick) return one;
-    const moved = one.cpu === null ? {} : { cpu: (one.cpu + n + 7 * tick) % 400, memory: (one.memory ?? 1e6) + 65_536 * ((n + tick) % 97), last: `${one.last} ${tick}` };
-    return { ...one, id: `r${n + 1}`, name: n < ROWS.length ? one.name : `${one.name}-${n}`, ...moved };
+    const named = { ...one, id: `r${n + 1}`, name: n < ROWS.length ? one.name : `${one.name}-${n}` };
+    if (one.cpu === null) return named;
+    const memory = (one.memory ?? 1e6) + 65_536 * ((n + tick) % 97);
+    return { ...named, cpu: (one.cpu + n + 7 * tick) % 400, memory, last: `${one.last} ${tick}` };
   });
 }
