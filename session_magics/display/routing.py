@@ -43,19 +43,18 @@ class Router:
         return self._subshell is not None
 
     def adopt(self, comm: Any, handler: Handler) -> None:
-        """Have ``handler`` called with (content, buffers) for each custom message of a widget's comm.
+        """Have ``handler`` called with (content, buffers) for each custom message of a widget's comm, not yet open.
 
         It is called in the router's thread and must not block. Other messages are handled as before.
         """
-        inner = comm._msg_callback  # what ipywidgets has registered
 
         def handle(message: Mapping[str, Any]) -> None:
             # Instead of comm.handle_msg, which runs IPython's hooks for every message as if it were a cell.
             data = message["content"]["data"]
             if data.get("method") == "custom":
                 handler(data["content"], message.get("buffers") or ())
-            elif inner is not None:
-                inner(message)
+            elif comm._msg_callback is not None:  # what ipywidgets registers
+                comm._msg_callback(message)
             self._restate()
 
         comm.handle_msg = handle
