@@ -18,7 +18,7 @@ def test_the_rows_are_shown(play: Play) -> None:
     play.table(12)
     assert play.column("name")[:3] == ["web", "train", "agent-1"]
     assert play.column("state")[4:8] == ["exited 3", "exited 0", "backing-off", "lost"]
-    assert play.column("age")[:4] == ["12 min", "2 h", "41 s", "3 d"]
+    assert play.column("age")[:6] == ["12 min", "2 h", "41 s", "3 d", "5 min", "1 min"]
     assert play.column("cpu")[:5] == ["0 %", "398 %", "12 %", "1 %", ""]
     assert play.column("memory")[:2] == ["20 MB", "6.4 GB"]
     assert play.column("ports")[10] == "8888, 8889, 45123"
@@ -160,6 +160,14 @@ def test_the_keyboard_reaches_everything(play: Play) -> None:
     assert play.walk("Shift+Tab", 4) == ["Stop train", "Restart train", "Show the terminal of train", "Last line"]
 
 
+def test_it_says_whether_it_has_the_keyboard(play: Play) -> None:
+    play.table(3)
+    play.page.get_by_role("searchbox").focus()
+    play.page.keyboard.press("Tab")
+    play.page.locator("#before").focus()
+    assert play.sent("focus") == [{"t": "focus", "on": True}, {"t": "focus", "on": False}]
+
+
 def test_keys_do_not_reach_the_notebook(play: Play) -> None:
     play.table(3)
     play.page.evaluate(
@@ -264,9 +272,7 @@ def test_a_terminal_that_does_not_come_is_not_shown_as_open(play: Play) -> None:
 
 
 def test_without_a_widget_manager_nothing_is_shown_below(play: Play) -> None:
-    play.page.evaluate(
-        "() => { window.shown = show(new play.FakeModel({ kind: 'table', labels: {}, snapshot: '' }, null)); }"
-    )
+    play.page.evaluate("() => { window.shown = show(new play.FakeModel({ kind: 'table', snapshot: '' }, null)); }")
     play.rows("play.rows(1)")
     assert play.page.locator("tbody button").count() == 2
 

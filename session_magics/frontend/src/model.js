@@ -18,13 +18,14 @@ export function viewId() {
 }
 
 /**
- * Whether two are one. anywidget makes an object of its own for each view, so what they hold is compared.
+ * Whether two are one. anywidget makes an object of its own for each view; the layout is the widget's, which every
+ * widget has.
  * @param {Model} a
  * @param {Model} b
  */
 export function sameModel(a, b) {
-  const held = (/** @type {Model} */ model) => model.get("facts") ?? model.get("labels") ?? model;
-  return a === b || held(a) === held(b);
+  const held = (/** @type {Model} */ model) => model.get("layout") ?? model;
+  return held(a) === held(b);
 }
 
 /** Listen; the function that ends it is returned. @param {Model} model @param {Record<string, Function>} handlers */

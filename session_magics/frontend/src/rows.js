@@ -25,7 +25,7 @@
  * @property {string} key
  * @property {string} title
  * @property {(row: Row, at: number) => string} text - what its cell says; `at`: the kernel's Unix time
- * @property {(row: Row) => Value} value - by which it sorts; null is last, whichever way
+ * @property {(row: Row, at: number) => Value} value - by which it sorts; null is last, whichever way
  * @property {boolean} [number] - aligned to the right
  * @property {boolean} [biggestFirst] - sorted downwards at the first press
  *
@@ -72,8 +72,8 @@ export const COLUMNS = [
   { key: "directory", title: "Directory", text: (row) => row.directory, value: (row) => row.directory },
   {
     key: "age", title: "Age", number: true,
-    text: (row, at) => (row.since ? age(at - row.since) : ""),
-    value: (row) => (row.since ? -row.since : null),
+    text: (row, at) => (row.since ? age((row.until ?? at) - row.since) : ""),
+    value: (row, at) => (row.since ? (row.until ?? at) - row.since : null),
   },
   {
     key: "cpu", title: "CPU", number: true, biggestFirst: true,
@@ -104,11 +104,16 @@ export function pressed(sort, column) {
 
 const words = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
 
-/** In order; equal ones stay in that of the kernel. @param {Row[]} rows @param {Sort} sort */
-export function sorted(rows, sort) {
+/**
+ * In order; equal ones stay in that of the kernel.
+ * @param {Row[]} rows
+ * @param {Sort} sort
+ * @param {number} at - the kernel's time
+ */
+export function sorted(rows, sort, at) {
   const column = sort && COLUMNS.find((one) => one.key === sort.key);
   if (!column) return rows;
-  const keyed = rows.map((row) => /** @type {[Value, Row]} */ ([column.value(row), row]));
+  const keyed = rows.map((row) => /** @type {[Value, Row]} */ ([column.value(row, at), row]));
   const way = sort.down ? -1 : 1;
   keyed.sort(([a], [b]) => {
     if (a === null || b === null) return Number(a === null) - Number(b === null);

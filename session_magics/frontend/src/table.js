@@ -34,7 +34,7 @@ export class TableView {
     this.sort = null;
     /** The row whose buttons Tab comes to. */
     this.current = "";
-    this.held = this.visible = false;
+    this.held = this.visible = this.focused = false;
     /** What the kernel knows; null: nothing yet. @type {boolean | null} */
     this.seen = null;
     this.heard = 0;
@@ -101,6 +101,8 @@ export class TableView {
       this.held = false;
       this.#render();
     });
+    this.outer.addEventListener("focusin", () => this.#tellFocus(true));
+    this.outer.addEventListener("focusout", (event) => this.#tellFocus(this.outer.contains(event.relatedTarget)));
     const watched = new IntersectionObserver((entries) => {
       this.visible = entries[entries.length - 1].isIntersecting;
       this.#look();
@@ -141,6 +143,12 @@ export class TableView {
     if (stale) this.head.notice(`not renewed since ${new Date(this.at * 1000).toLocaleTimeString()}`, 2 * SEEN_EVERY);
   }
 
+  /** While the keyboard is here the output should not be renewed. @param {boolean} on */
+  #tellFocus(on) {
+    if (on !== this.focused) this.send({ t: "focus", on });
+    this.focused = on;
+  }
+
   // ---- the rows
 
   /** @param {any} message */
@@ -150,10 +158,10 @@ export class TableView {
     else if (message.t === "shown" && message.view === this.id) void this.shown.show(message.id, message.model);
   }
 
-  /** @param {{text: string, view?: string}} message */
-  #notice({ text, view }) {
+  /** @param {{text: string}} message */
+  #notice({ text }) {
     this.head.notice(text);
-    if (view) this.shown.giveUp();
+    this.shown.giveUp();
   }
 
   /** @param {{at: number, rows: Row[]}} message */
@@ -188,7 +196,7 @@ export class TableView {
     if (!rows) return;
     const active = this.#active(); // asked before anything is changed: else the page would be laid out for it
     const selected = this.#viewAt(this.el.ownerDocument.getSelection()?.anchorNode);
-    let wanted = sorted(rows.filter(filter(head.filter.value)), this.sort);
+    let wanted = sorted(rows.filter(filter(head.filter.value)), this.sort, this.at);
     if (this.held) wanted = this.#asBefore(wanted);
     this.still.remove();
     head.counts.textContent = counts(rows, wanted.length);

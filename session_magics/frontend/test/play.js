@@ -3,7 +3,7 @@
 /** What a page has of one widget model, with what was sent to it. */
 export class FakeModel {
   constructor(traits, widgets = { get_model: async (id) => models.get(id) }) {
-    this.traits = traits;
+    this.traits = { layout: {}, ...traits };
     this.widget_manager = widgets;
     this.listeners = new Set();
     this.sent = [];

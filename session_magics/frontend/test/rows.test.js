@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { sameModel } from "../src/model.js";
 import { age, changes, COLUMNS, counts, filter, memory, pressed, sorted, stateText } from "../src/rows.js";
 import { chooseScreenReader, onScreenReader, screenReader } from "../src/screenreader.js";
-import { ROWS, tableModel } from "./play.js";
+import { AT, ROWS, tableModel } from "./play.js";
 
 const names = (rows) => rows.map((row) => row.name);
 const column = (key) => COLUMNS.find((one) => one.key === key);
@@ -41,10 +41,11 @@ test("sorting keeps the kernel's order among equals, and what has no figure is l
   assert.equal(sorted(ROWS, null), ROWS);
 });
 
-test("names are sorted as people count, and ages by the start", () => {
+test("names are sorted as people count, and an age stands still at the end", () => {
   const rows = ["w10", "W9", "a"].map((name) => ({ name }));
   assert.deepEqual(names(sorted(rows, { key: "name", down: false })), ["a", "W9", "w10"]);
-  assert.equal(sorted(ROWS, { key: "age", down: false })[0].name, "agent-1");
+  assert.equal(column("age").text({ since: 100, until: 130 }, 900), "30 s");
+  assert.equal(sorted(ROWS, { key: "age", down: false }, AT)[0].name, "agent-1");
 });
 
 test("the filter takes words of any field, and labels exactly", () => {
