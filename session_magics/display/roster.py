@@ -92,7 +92,7 @@ class Roster:
             session = self._registry.get(self._names.get(id, id))
             self._face.post({"t": "shown", "view": view, "id": id, "model": self._face.open_terminal(session)})
         except SessionError as error:
-            self._tell(str(error))
+            self._face.post({"t": "notice", "view": view, "id": id, "text": str(error)})
 
     def _apart(self, id: str, doing: str, action: Callable[[str], object]) -> None:
         """In a thread of its own: it may take seconds."""
