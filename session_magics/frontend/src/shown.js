@@ -56,9 +56,9 @@ export class ShownTerminals {
     el.scrollIntoView({ block: "nearest" });
   }
 
-  /** What has not come will not come. */
-  giveUp() {
-    for (const [id, close] of [...this.closers]) if (!close) this.#end(id);
+  /** What has not come will not come. @param {string} id */
+  giveUp(id) {
+    if (this.closers.has(id) && !this.closers.get(id)) this.#end(id);
   }
 
   /** No session of this name will answer any more. @param {Set<string>} ids - of the sessions that are listed */

@@ -158,10 +158,10 @@ export class TableView {
     else if (message.t === "shown" && message.view === this.id) void this.shown.show(message.id, message.model);
   }
 
-  /** @param {{text: string}} message */
-  #notice({ text }) {
+  /** @param {{text: string, id?: string}} message - with an id: that session cannot be shown */
+  #notice({ text, id }) {
     this.head.notice(text);
-    this.shown.giveUp();
+    if (id) this.shown.giveUp(id);
   }
 
   /** @param {{at: number, rows: Row[]}} message */
