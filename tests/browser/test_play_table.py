@@ -265,7 +265,7 @@ def test_a_terminal_that_does_not_come_is_not_shown_as_open(play: Play) -> None:
     show.click()
     expect(show).to_have_attribute("aria-expanded", "true")
     play.page.evaluate(
-        "() => shown.model.message({ t: 'notice', view: shown.model.sent.at(-1).view, text: 'web is gone' })"
+        "() => shown.model.message({ t: 'notice', view: shown.model.sent.at(-1).view, id: 'r1', text: 'web is gone' })"
     )
     expect(show).to_have_attribute("aria-expanded", "false")
     expect(play.page.locator(".sm-list .sm-notice")).to_have_text("web is gone")
