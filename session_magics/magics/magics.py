@@ -14,6 +14,7 @@ from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_
 from traitlets import Bool, Enum, Float, Int, TraitError, Unicode, validate
 
 from session_magics.display.cell import LIMIT
+from session_magics.display.pump import Pump
 from session_magics.errors import CellCommandError, SessionError, UsageMistake
 from session_magics.magics import notebook
 from session_magics.magics.cells import CellRunner
@@ -50,6 +51,7 @@ class SessionMagics(Magics):
         self._runner: CellRunner | None = None
         self._told = False
         self._theatre: Theatre | None = None
+        self._pump = Pump(shell)
 
     @validate("size", "shell_program")
     def _check_text(self, proposal: Any) -> str:
@@ -100,7 +102,7 @@ class SessionMagics(Magics):
         if self._theatre is None:
             from session_magics.display.theatre import Theatre
 
-            self._theatre = Theatre(self.shell, self.registry)
+            self._theatre = Theatre(self.shell, self.registry, self._pump)
         return self._theatre
 
     def terminal(self, session: Session, *, read_only: bool = False, rows: int | None = None) -> Terminal:
@@ -143,7 +145,8 @@ class SessionMagics(Magics):
         def run() -> None:
             self.runner.run(parse_cell(line), cell, notice=self._news())
 
-        _translated(run)
+        with self._pump.running():
+            _translated(run)
 
     @no_var_expand
     @line_magic
@@ -169,7 +172,8 @@ class SessionMagics(Magics):
             live = self.terminal if notebook.shows_widgets(self.shell) else None
             return Verbs(self.registry, _show, live).call(words)
 
-        return Shown.of(_translated(run))
+        with self._pump.running():
+            return Shown.of(_translated(run))
 
 
 class Shown:
