@@ -21,6 +21,8 @@ HERE = Path(__file__).parent
 INSTALLED = importlib.metadata.version("ipykernel")
 LISTED = [line for line in (HERE / "ipykernels.txt").read_text().split() if line[0].isdigit()]
 KEYS = 20
+KEY_LIMIT = 5.0
+"""Seconds for the echo of a line, which takes some milliseconds; a cell that blocks never ends by itself."""
 BLOCKING = {
     "cell": "%%sh_session\n{until}",
     "wait": "%session wait gate",
@@ -60,7 +62,7 @@ def type_line(page: Page, model: PageModel, line: str) -> None:
     """Type a line, and wait until the terminal shows it as it was typed and as it was printed; at once, and once."""
     before = model.data
     page.send(model, {"t": "in", "view": "v", "d": f"{line}\n"})
-    page.until(lambda: len(model.data) >= len(before) + 2 * (len(line) + 2), 2.0)
+    page.until(lambda: len(model.data) >= len(before) + 2 * (len(line) + 2), KEY_LIMIT)
     assert model.data == before + f"{line}\r\n".encode() * 2
 
 
