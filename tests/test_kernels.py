@@ -83,15 +83,14 @@ def test_a_cell_is_what_it_is_everywhere(live: LiveKernel) -> None:
 
 @pytest.mark.parametrize("blocking", BLOCKING)
 def test_keys_arrive_while_a_cell_runs(live: LiveKernel, page: Page, tmp_path: Path, blocking: str) -> None:
-    if blocking == "python" and not hasattr_subshells(live):
+    if blocking == "python" and not has_subshells(live):
         pytest.skip("this version has no subshells: keys wait for the end of cells that are not ours")
     model, gate = page.models[0], tmp_path / "gate"
     until = f"trap '' TERM; until [ -e {shlex.quote(str(gate))} ]; do sleep 0.02; done"
     live.run(f"seen = []\ngate = %session start gate -- sh -c {shlex.quote(until)}")
     page.statuses.clear()
     cell = page.execute(BLOCKING[blocking].format(until=until, gate=str(gate)))
-    page.until(lambda: ("busy", cell) in page.statuses)
-    later = []
+    later: list[str] = []
     for number in range(KEYS):
         if number % 5 == 0:
             later.append(page.execute(f"seen.append({number})"))
@@ -103,10 +102,44 @@ def test_keys_arrive_while_a_cell_runs(live: LiveKernel, page: Page, tmp_path: P
     ends = [cause for state, cause in page.statuses if state == "idle" and cause in (cell, *later)]
     assert ends == [cell, *later]
     assert live.run("print(seen)").text == f"{list(range(0, KEYS, 5))}\n"
+    type_line(page, model, "after")
     live.run("%session stop gate\n%session remove gate")
 
 
-def hasattr_subshells(live: LiveKernel) -> bool:
+def test_all_at_once_is_handled_once_and_in_order(live: LiveKernel, page: Page) -> None:
+    model = page.models[0]
+    live.run("seen = []")
+    page.statuses.clear()
+    before = len(model.data)
+    for number in range(KEYS):
+        page.execute("%%sh_session\n:")
+        page.send(model, {"t": "in", "view": "v", "d": f"at {number}\n"})
+        last = page.execute(f"seen.append({number})")
+        page.send(model, {"t": "in", "view": "v", "d": f"by {number}\n"})
+    lines = [f"{word} {number}" for number in range(KEYS) for word in ("at", "by")]
+    page.until(lambda: ("idle", last) in page.statuses and model.data.count(b"\n", before) >= 2 * len(lines))
+    type_line(page, model, "after")
+    shown = model.data[before:].decode().split("\r\n")
+    assert list(dict.fromkeys(shown)) == [*lines, "after", ""]
+    assert all(shown.count(line) == 2 for line in lines)
+    assert live.run("print(seen)").text == f"{list(range(KEYS))}\n"
+
+
+def test_what_the_kernel_has_taken_before_a_magic_waits_is_handled_too(live: LiveKernel, page: Page) -> None:
+    if has_subshells(live):
+        pytest.skip("this version takes messages in a thread of its own")
+    live.run("gate = %session start gate -- cat\nstream = get_ipython().kernel.shell_stream")
+    page.statuses.clear()
+    page.execute("while not stream.socket.poll(10): pass\nstream.flush()\n%session wait gate")
+    page.until(lambda: "busy" in dict(page.statuses))
+    later = page.execute("1")
+    type_line(page, page.models[0], "early")
+    live.cells.manager.interrupt_kernel()
+    page.until(lambda: ("idle", later) in page.statuses)
+    live.run("%session stop gate --now\n%session remove gate")
+
+
+def has_subshells(live: LiveKernel) -> bool:
     """Whether the kernel can handle messages in threads of their own."""
     return live.run("print(hasattr(get_ipython().kernel, 'shell_channel_thread'))").text == "True\n"
 

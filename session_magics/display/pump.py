@@ -82,7 +82,7 @@ class Pump:
             for frames in self._taker.stop():
                 kernel.schedule_dispatch(kernel.dispatch_shell, frames)
             self._taker = None
-            kernel.shell_stream.flush(zmq.POLLIN)  # else it would not notice what came last and nobody took
+            kernel.shell_stream.flush(zmq.POLLIN)  # it has not noticed what came last, and nobody took
 
     def _handle(self, frames: list[Any]) -> bool:
         """Handle a message if it is for one of our comms."""
