@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.metadata
 import time
 from collections.abc import Iterator
 
@@ -10,7 +11,8 @@ from page import Page, PageModel
 from session_magics.display.busy import RESTATE_AFTER
 
 pytest.importorskip("anywidget")
-pytestmark = pytest.mark.kernel
+old = importlib.metadata.version("ipykernel").startswith("6.")
+pytestmark = [pytest.mark.kernel, pytest.mark.skipif(old, reason="ipykernel 6 has no threads: see test_kernels.py")]
 
 CAT = "%session start -- cat cat"
 SUBSHELLS = "len(get_ipython().kernel.shell_channel_thread.manager.list_subshell())"

@@ -54,7 +54,7 @@ def running(place: Path, *options: str) -> Iterator[int]:
         port = probe.getsockname()[1]
     files = place / "config" / "jupyter_server_config.d"
     files.mkdir(parents=True)
-    (files / "session-magics.json").write_text(OURS.read_text())
+    (files / "session_magics.server.json").write_text(OURS.read_text())
     (place / "teller.py").write_text(TELLER)
     env = os.environ | {
         "HOME": str(place),
@@ -98,6 +98,8 @@ async def with_connection(port: int) -> object:
         return await loop.run_in_executor(None, ask, port, "teller")
     finally:
         connection.close()
+        while await connection.read_message() is not None:
+            pass
 
 
 @pytest.mark.kernel
