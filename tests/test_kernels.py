@@ -34,10 +34,13 @@ BLOCKING = {
 
 
 @pytest.fixture(scope="module", params=dict.fromkeys([*LISTED, INSTALLED]))
-def live(request: pytest.FixtureRequest) -> Iterator[LiveKernel]:
-    """A kernel of one version."""
+def live(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveKernel]:
+    """A kernel of one version, which loads the extension while it starts, as a person's configuration has it."""
     place = HERE.parent / ".venv" / "kernels" / request.param
-    env = {}
+    profile = tmp_path_factory.mktemp("ipython") / "profile_default"
+    profile.mkdir()
+    (profile / "ipython_kernel_config.py").write_text("c.InteractiveShellApp.extensions = ['session_magics']\n")
+    env = {"IPYTHONDIR": str(profile.parent)}
     if request.param != INSTALLED:
         if not place.is_dir():
             pytest.skip(f"ipykernel {request.param} is not there: tests/run puts it into {place}")

@@ -19,17 +19,13 @@ import zmq
 from session_magics.interrupts import noticed
 
 Handler = Callable[[dict[str, Any]], None]
-_NEEDED = ("msg_queue", "schedule_dispatch", "dispatch_shell", "shell_stream", "session")
-"""What a kernel of this kind has."""
 
 
 class Pump:
     """For one kernel; all methods are called in the thread of the cells. With other kernels it does nothing."""
 
     def __init__(self, ip: Any) -> None:
-        kernel = getattr(ip, "kernel", None)
-        fits = getattr(kernel, "shell_channel_thread", None) is None and all(hasattr(kernel, one) for one in _NEEDED)
-        self._kernel = kernel if fits else None
+        self._kernel: Any = getattr(ip, "kernel", None)
         self._handlers: dict[str, Handler] = {}
         self._waiting = False
         self._taker: _Taker | None = None
@@ -47,7 +43,7 @@ class Pump:
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
         """The time in which a magic of ours may wait."""
-        if self._kernel is None or self._waiting or threading.current_thread() is not threading.main_thread():
+        if self._waiting or threading.current_thread() is not threading.main_thread() or not self._fits():
             yield
             return
         self._waiting = True
@@ -59,15 +55,24 @@ class Pump:
             self._waiting = False
             self._end()
 
+    def _fits(self) -> bool:
+        """Whether the kernel is one of those; an extension may be loaded before that can be seen."""
+        kernel = self._kernel
+        return (
+            getattr(kernel, "shell_channel_thread", None) is None
+            and all(hasattr(kernel, name) for name in ("msg_queue", "schedule_dispatch", "dispatch_shell"))
+            and hasattr(kernel.shell_stream, "socket")
+        )
+
     def _begin(self) -> None:
         with noticed():  # an interrupt half-way would lose messages
             self._sift()
-            self._taker = _Taker(self._kernel.shell_stream.socket, self._handle)  # type: ignore[union-attr]
+            self._taker = _Taker(self._kernel.shell_stream.socket, self._handle)
             self._taker.start()
 
     def _sift(self) -> None:
         """Handle what the kernel has taken from the socket already; the rest keeps its order."""
-        kernel: Any = self._kernel
+        kernel = self._kernel
         entries = [kernel.msg_queue.get_nowait() for _ in range(kernel.msg_queue.qsize())]
         for entry in entries:
             _, dispatch, arguments = entry
@@ -77,7 +82,7 @@ class Pump:
     def _end(self) -> None:
         if self._taker is None:
             return
-        kernel: Any = self._kernel
+        kernel = self._kernel
         with noticed():
             for frames in self._taker.stop():
                 kernel.schedule_dispatch(kernel.dispatch_shell, frames)
@@ -86,7 +91,7 @@ class Pump:
 
     def _handle(self, frames: list[Any]) -> bool:
         """Handle a message if it is for one of our comms."""
-        kernel: Any = self._kernel
+        kernel = self._kernel
         try:
             _, parts = kernel.session.feed_identities(frames, copy=False)
             message = kernel.session.deserialize(parts, content=False, copy=False)  # so it is not remembered as seen
@@ -107,7 +112,7 @@ class Pump:
         return True
 
     def _say(self, state: str, cause: dict[str, Any]) -> None:
-        kernel: Any = self._kernel
+        kernel = self._kernel
         kernel.session.send(
             kernel.iopub_socket, "status", {"execution_state": state}, parent=cause, ident=kernel._topic("status")
         )

@@ -24,14 +24,17 @@ class Router:
 
     def __init__(self, ip: Any, pump: Pump) -> None:
         self.kernel: Any = getattr(ip, "kernel", None)
+        """The kernel; None in a terminal."""
         self._pump = pump
         self._cells = RunningCell(ip)
         self._ours: set[str] = set()
-        shell_thread: Any = getattr(self.kernel, "shell_channel_thread", None)
-        self._manager: Any = getattr(shell_thread, "manager", None)
-        self._subshell: str | None = None  # of the thread that receives messages
-        if self._manager is not None and not _comm_decides():
-            shell_thread.io_loop.add_callback(self._lead_by_id)
+        self._subshell: str | None = None  # a name that is used in the thread that receives messages alone
+        self._manager: Any = None
+        with contextlib.suppress(Exception):  # another ipykernel than those that we know
+            receiver = ip.kernel.shell_channel_thread
+            if not _comm_decides():
+                receiver.io_loop.add_callback(self._lead_by_id)
+            self._manager = receiver.manager
 
     def adopt(self, comm: Any, handler: Handler) -> None:
         """Have ``handler`` called with (content, buffers) for each custom message of a widget's comm.
@@ -92,7 +95,7 @@ class Router:
         """The subshell that handles a comm's messages: made at the first one, and again if a page has deleted it."""
         if comm_id not in self._ours or self._manager is None:
             return None
-        with contextlib.suppress(Exception):  # another ipykernel than those that we know
+        with contextlib.suppress(Exception):  # as above
             if self._subshell is None or self._subshell not in self._manager.list_subshell():
                 self._subshell = self._manager._create_subshell()
             return self._subshell
@@ -106,9 +109,9 @@ class Router:
 
     def _lead_by_id(self) -> None:
         """Put our thread's name into messages as they come from the socket."""
-        kernel, manager = self.kernel, self._manager
         with contextlib.suppress(Exception):
-            stream, before = kernel.shell_stream, kernel.shell_channel_thread_main
+            stream, before = self.kernel.shell_stream, self.kernel.shell_channel_thread_main
+            manager = self.kernel.shell_channel_thread.manager
             if hasattr(manager, "_shell_socket"):
                 # Replies were sent around the stream, which then at times does not notice the next message.
                 manager._shell_socket = stream
