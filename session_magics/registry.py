@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -326,18 +326,24 @@ class Registry(Catalogue):
         self.store.remove(id, key, keep_log=keep_log)
 
     def stop_all(
-        self, labels: Mapping[str, str] | None = None, *, grace: float = GRACE, now: bool = False
+        self,
+        labels: Mapping[str, str] | None = None,
+        *,
+        grace: float = GRACE,
+        now: bool = False,
+        left: Callable[[Sequence[str]], None] = lambda names: None,
     ) -> list[str]:
         """Stop every session (with these labels) that has a living process, all at once; the names of those stopped.
 
-        ``grace`` is in seconds, ``now`` forces at once; see ``Session.stop``.
+        ``grace`` is in seconds, ``now`` forces at once, ``left`` is told what is not over yet; see ``stop_each``.
         Shells that belong to other kernels are left alone: they end with their kernel, or are stopped by name.
 
         Raises:
             SessionError: some could not be stopped; the text says which, and all others are.
         """
         infos = [info for info in self.infos(labels) if not _over(info.state) and "@" not in info.name and info.id]
-        stop_each([Session(self.store, self.backend, info.name, info.id) for info in infos], grace=grace, now=now)
+        sessions = [Session(self.store, self.backend, info.name, info.id) for info in infos]
+        stop_each(sessions, grace=grace, now=now, left=left)
         return [info.name for info in infos]
 
 

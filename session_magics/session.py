@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from session_magics import text
@@ -110,15 +110,15 @@ class Session:
         """Something to wait on for output, events and the end; the caller's to close."""
         return News(self.connect, self.state)
 
-    def snapshot(self) -> str:
-        """What the terminal's screen shows now, as plain text."""
-        from session_magics.text.screen import SNAPSHOT_BYTES, snapshot  # the emulator is slow to import
+    def snapshot(self, *, styled: bool = False) -> str:
+        """What the terminal's screen shows now, as plain text, or with the SGR sequences of its colours."""
+        from session_magics.text import screen  # the emulator is slow to import
 
         info = self.info()
         with LogReader(self.directory) as log:
             end = log.end()
-            data = log.bytes(max(0, end - SNAPSHOT_BYTES), end)
-        return snapshot(data, info.size)
+            data = log.bytes(max(0, end - screen.SNAPSHOT_BYTES), end)
+        return (screen.styled if styled else screen.snapshot)(data, info.size)
 
     # ---------------------------------------------------------------- input
 
@@ -279,17 +279,32 @@ class Session:
         return Attachment(self.connect(), self.directory, self.name, info.shell)
 
 
-def stop_each(sessions: Sequence[Session], *, grace: float = GRACE, now: bool = False) -> None:
+def stop_each(
+    sessions: Sequence[Session],
+    *,
+    grace: float = GRACE,
+    now: bool = False,
+    left: Callable[[Sequence[str]], None] = lambda names: None,
+) -> None:
     """Stop these sessions, all at once, with ``grace`` in seconds.
 
+    ``left`` is told the names of those that are not over yet: of all at first, and then from several threads.
     Raises what the one that failed raised, or SessionError for several.
     """
     from concurrent.futures import ThreadPoolExecutor
 
     if not sessions:
         return
+    names = [session.name for session in sessions]
+    left(tuple(names))
+
+    def stop(session: Session) -> None:
+        session.stop(grace, now=now)
+        names.remove(session.name)
+        left(tuple(names))
+
     with ThreadPoolExecutor(min(STOPS_AT_ONCE, len(sessions))) as pool:
-        outcomes = [pool.submit(session.stop, grace, now=now) for session in sessions]
+        outcomes = [pool.submit(stop, session) for session in sessions]
     errors = [error for outcome in outcomes if (error := outcome.exception())]
     if len(errors) == 1:
         raise errors[0]

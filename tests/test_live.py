@@ -61,3 +61,14 @@ def test_a_page_that_answers_gets_a_terminal_and_text_in_the_end(kernel: LiveKer
     assert (notice["name"], text["name"]) == ("stderr", "stdout")
     assert "--size had no effect" in notice["text"]
     assert text["text"] == "before\ntyped\nafter typed\n"
+
+
+def test_a_cell_can_be_a_terminal_from_its_first_byte_on(kernel: LiveKernel) -> None:
+    kernel.run("%config SessionMagics.display = 'terminal'")
+    page = Page(kernel.cells.client)
+    page.execute("%%sh_session\necho well; read word")
+    page.until(lambda: page.models)
+    page.sync(page.models[0])
+    page.until(lambda: b"well" in page.models[0].data)
+    page.send(page.models[0], {"t": "in", "view": "v", "d": "on\r"})
+    page.until(lambda: "".join(content.get("text", "") for _, content in page.outputs) == "well\non\n")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from wcwidth import wcwidth
 
 from session_magics.errors import SessionError
-from session_magics.text.screen import SNAPSHOT_BYTES, snapshot
+from session_magics.text.screen import SNAPSHOT_BYTES, snapshot, styled
 
 SIZE = (5, 20)
 PIECES = [
@@ -89,6 +89,22 @@ def test_any_bytes_show_as_a_screen_of_that_size(data: bytes) -> None:
         assert line == line.rstrip()
         # The emulator lets a wide character hang over the last column.
         assert sum(max(wcwidth(char), 0) for char in line) <= SIZE[1] + 1
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\x1b[1;31mb\x1b[mc", "a\x1b[1;31mb\x1b[0mc"),
+        ("\x1b[38;5;9;2;4:3mx", "\x1b[2;4;38;5;9mx\x1b[0m"),
+        ("\x1b[44m  \x1b[m  ", "\x1b[44m  \x1b[0m"),
+        ("\x1b[31ma\x1b7\x1b[32mb\x1b8c", "\x1b[31mac\x1b[0m"),
+        ("\x1b[31ma\n\x1b[?1049h\x1b[32mb", "\x1b[32mb\x1b[0m"),
+        ("\x1b[>4;2ma\x1b[?4mb", "ab"),
+        ("\x1b[44m\x1b[K", "\x1b[44m" + " " * 20 + "\x1b[0m"),
+    ],
+)
+def test_a_styled_screen_keeps_its_colours(text: str, shown: str) -> None:
+    assert styled(text.encode(), SIZE) == shown
 
 
 def test_what_the_emulator_fails_on_is_shown_as_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,7 +60,13 @@ def endless(terminal: FakeTerminal) -> int:
 
 @pytest.fixture
 def desk(root: Path) -> Iterator[Desk]:
-    programs = {"server": server, "endless": endless, "true": script("well\n"), "false": script(code=1)}
+    programs = {
+        "server": server,
+        "endless": endless,
+        "true": script("well\n"),
+        "paint": script("\x1b[31m<red>\x1b[m plain\n"),
+        "false": script(code=1),
+    }
     with FakeBackend(programs, cells=lambda terminal, text: 0) as backend:
         yield Desk(Registry(root, backend=backend))
 
@@ -97,11 +103,20 @@ def test_list_is_a_list_that_shows_as_a_table(desk: Desk) -> None:
     infos = desk("list")
     assert [type(info).__mro__.count(SessionInfo) for info in infos] == [1, 1]
     table = pretty(infos).splitlines()
-    assert table[0].split() == ["NAME", "STATE", "PID", "AGE", "PROGRAM", "DIRECTORY"]
+    assert table[0].split()[:4] == ["NAME", "STATE", "PID", "AGE"]
     assert [line.split()[0] for line in table[1:]] == ["web", "done"]
     assert [info.name for info in desk("list --label team=x")] == ["web"]
     data = json.loads(desk("list --json"))
     assert [one["name"] for one in data] == ["web", "done"] and data[1]["state"]["text"] == "exited 0"
+    assert data[1]["last_line"] == "well" and data[1]["ports"] == [] and "cpu" in data[0]
+
+
+def test_a_snapshot_is_text_or_html(desk: Desk) -> None:
+    desk("start paint paint").wait(5)
+    assert desk("snapshot paint") == "<red> plain"
+    picture = desk("snapshot paint --html")
+    assert picture.startswith("<pre") and "&lt;red&gt;</span> plain" in picture
+    assert picture._repr_html_() == picture and pretty(picture) == "<red> plain"
 
 
 def test_info_is_a_session_info_that_shows_as_lines(desk: Desk) -> None:

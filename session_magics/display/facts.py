@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import shlex
 from collections.abc import Mapping
 
 from session_magics.errors import SessionError
-from session_magics.model import BackingOff, Exited, FailedToStart, Lost, Running, SessionInfo, State, describe
+from session_magics.listing import directory, short_path, since
+from session_magics.model import BackingOff, Exited, FailedToStart, Lost, Running, State, describe
 from session_magics.session import Session
-from session_magics.store.states import read_run
 
 PROGRAM_LENGTH = 200
 """Characters of a command that are shown; the page cuts it to its width."""
@@ -38,18 +36,18 @@ def read(session: Session, *, owner: str = "", waiting: str = "") -> Facts:
     code, signal, until = _end(info.state)
     return {
         "name": info.name,
-        "state": _KINDS.get(type(info.state), "unknown"),
+        "state": state_word(info.state),
         "text": describe(info.state),
-        "program": _cut(shlex.join(info.argv)),
-        "directory": _short(_directory(info)),
-        "since": _since(info),
+        "program": cut(shlex.join(info.argv)),
+        "directory": short_path(directory(info)),
+        "since": since(info),
         "until": until,
         "code": code,
         "signal": signal,
         "size": list(info.size),
         "owner": owner,
         "waiting": waiting if info.running else "",
-        "command": _cut(session.command() or "") if info.shell and info.running else "",
+        "command": cut(session.command() or "") if info.shell and info.running else "",
         "generation": info.generation,
     }
 
@@ -69,29 +67,11 @@ def _end(state: State) -> tuple[int | None, int | None, float | None]:
     return None, None, None
 
 
-def _since(info: SessionInfo) -> float:
-    if isinstance(info.state, Running):
-        return info.state.since
-    with contextlib.suppress(SessionError, OSError, ValueError):
-        run = read_run(str(info.directory))
-        if run is not None:
-            return run.since
-    return 0.0
+def state_word(state: State) -> str:
+    """The kind of a state in the words that views know."""
+    return _KINDS.get(type(state), "unknown")
 
 
-def _directory(info: SessionInfo) -> str:
-    """Where the program is now, on systems that tell, or where it began."""
-    if info.running and info.pid:
-        with contextlib.suppress(OSError):
-            return os.readlink(f"/proc/{info.pid}/cwd")
-    return info.cwd
-
-
-def _short(path: str) -> str:
-    home = os.path.expanduser("~")
-    inside = path == home or path.startswith(f"{home}/")
-    return f"~{path[len(home) :]}" if inside and home != "/" else path
-
-
-def _cut(text: str) -> str:
+def cut(text: str) -> str:
+    """The beginning of a text that is too long."""
     return text if len(text) <= PROGRAM_LENGTH else text[: PROGRAM_LENGTH - 1] + "…"

@@ -80,10 +80,17 @@ class Curtain:
 
 
 class LiveOutput:
-    """A Sink: see the module. ``screen`` makes the terminal of a cell; None if that cannot be."""
+    """A Sink: see the module. ``screen`` makes a cell's terminal after ``patience`` seconds; None: it cannot be."""
 
-    def __init__(self, output: CellOutput, curtain: Curtain, screen: Callable[[Cell], Screen | None]) -> None:
-        self._output, self._curtain, self._make = output, curtain, screen
+    def __init__(
+        self,
+        output: CellOutput,
+        curtain: Curtain,
+        screen: Callable[[Cell], Screen | None],
+        *,
+        patience: float = PATIENCE,
+    ) -> None:
+        self._output, self._curtain, self._make, self._patience = output, curtain, screen, patience
         self._begun = time.monotonic()
         self._cell: Cell | None = None
         self._screen: Screen | None = None
@@ -101,7 +108,7 @@ class LiveOutput:
         now = time.monotonic()
         if now >= self._output.due(now):
             self._output.advance(cell, upto)
-        if self._asked is None and (now - self._begun >= PATIENCE or self._draws(cell, upto)):
+        if self._asked is None and (now - self._begun >= self._patience or self._draws(cell, upto)):
             self._ask(cell, now)
         self._appear()
 
@@ -125,7 +132,7 @@ class LiveOutput:
     def at_hand(self, asks: bool) -> bool:
         """Whether the person types into the terminal itself, or is about to; see Foreground."""
         now = time.monotonic()
-        if self._asked is None and self._cell is not None and (asks or now - self._begun >= PATIENCE):
+        if self._asked is None and self._cell is not None and (asks or now - self._begun >= self._patience):
             self._ask(self._cell, now)
         self._appear()
         waiting = self._screen is not None and self._asked is not None and now - self._asked < ANSWER_LIMIT

@@ -37,12 +37,11 @@ class Router:
             self._manager = receiver.manager
 
     def adopt(self, comm: Any, handler: Handler) -> None:
-        """Have ``handler`` called with (content, buffers) for each custom message of a widget's comm.
+        """Have ``handler`` called with (content, buffers) for each custom message of a widget's comm, not yet open.
 
         It is called in a thread of ours or in that of the cells, and must not block. Other messages are handled as
         before.
         """
-        inner = getattr(comm, "_msg_callback", None)  # what ipywidgets has registered
 
         def handle(message: Mapping[str, Any]) -> None:
             # Instead of comm.handle_msg, which runs IPython's hooks for every message as if it were a cell.
@@ -50,8 +49,8 @@ class Router:
             try:
                 if data.get("method") == "custom":
                     handler(data["content"], message.get("buffers") or ())
-                elif inner is not None:
-                    inner(message)
+                elif (usual := getattr(comm, "_msg_callback", None)) is not None:  # what ipywidgets registers
+                    usual(message)
             finally:
                 self._cells.restate()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from session_magics import text
 from session_magics.log import LogReader
-from session_magics.text.screen import SNAPSHOT_BYTES, snapshot
+from session_magics.text.screen import SNAPSHOT_BYTES, styled
 
 LINES = 24
 """Lines of a session's text that a notebook keeps."""
@@ -23,14 +23,14 @@ def still(directory: Path, size: tuple[int, int]) -> str:
         data = log.bytes(max(0, end - SNAPSHOT_BYTES), end)
     switches = _ALTERNATE.findall(data)
     if switches and switches[-1] == b"h":
-        return snapshot(data, size)[:LONGEST]
+        return _shortened(styled(data, size))
     model = text.LineModel(size[0])
     model.feed(data)
     model.finish()
-    return _last_lines(model.text())
+    return _shortened(model.text())
 
 
-def _last_lines(shown: str) -> str:
+def _shortened(shown: str) -> str:
     lines = shown.rstrip("\n").split("\n")[-LINES:]
     while len(lines) > 1 and sum(map(len, lines)) > LONGEST:
         del lines[0]

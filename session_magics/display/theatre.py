@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from session_magics.display.feed import Feed
 from session_magics.display.pump import Pump
+from session_magics.display.roster import Roster, TableFace
 from session_magics.display.routing import Router
 from session_magics.display.sender import Sender
 from session_magics.errors import SessionError
@@ -30,6 +32,7 @@ class Theatre:
         self._feeds: dict[str, Feed] = {}
         self._nudge = threading.Event()
         self._ended: list[Feed] = []
+        self._rosters: list[Roster] = []
         self.has_page: bool | None = None
         """Whether a page with widgets is at the other end; None as long as none was asked."""
         self._closed = False
@@ -50,6 +53,12 @@ class Theatre:
         self._sender.remove(feed)
         self._ended.append(feed)
         self.wake()
+
+    def roster(self, labels: Mapping[str, str], face: TableFace) -> Roster:
+        """What serves one table."""
+        roster = Roster(self._registry, labels, face)
+        self._rosters.append(roster)
+        return roster
 
     def _begin(self, key: str, session: Session, begin: int) -> Feed:
         feed = Feed(session, lambda: self._registry.restart(session.name), self.wake, begin=begin)
@@ -96,5 +105,7 @@ class Theatre:
         if self._attendant is not None:
             self._attendant.join(1.0)
         self.router.close()
+        for roster in self._rosters:
+            roster.close()
         for feed in [*self._feeds.values(), *self._ended]:
             feed.close()

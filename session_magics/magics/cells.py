@@ -13,7 +13,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from session_magics import text, variables
 from session_magics.display.cell import CellOutput, Writer
-from session_magics.display.live import Curtain, LiveOutput, Screen
+from session_magics.display.live import PATIENCE, Curtain, LiveOutput, Screen
 from session_magics.errors import CellCommandError, SessionError, SessionNotRunning, UsageMistake
 from session_magics.foreground import Foreground
 from session_magics.interrupts import noticed
@@ -187,7 +187,8 @@ class CellRunner:
                 return
             curtain = Curtain(writer)
             sinks.append(self._sink(options, curtain))
-            with contextlib.closing(LiveOutput(sinks[-1], curtain, self._screen)) as live:
+            patience = 0.0 if self._defaults.display == "terminal" else PATIENCE
+            with contextlib.closing(LiveOutput(sinks[-1], curtain, self._screen, patience=patience)) as live:
                 complete(cell, sink=live, asker=asker, timeout=timeout, at_hand=live.at_hand)
 
         try:
@@ -205,7 +206,7 @@ class CellRunner:
         self._finish(options, result, writer)
 
     def _may_be_live(self, writer: Writer) -> bool:
-        return writer.live and writer.clearable and self._defaults.display == "auto" and notebook.has_person(self._ip)
+        return writer.live and writer.clearable and self._defaults.display != "text" and notebook.has_person(self._ip)
 
     def _screen(self, cell: Cell) -> Screen | None:
         """The terminal of a cell; None where no page shows one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
@@ -25,6 +25,7 @@ from session_magics.magics.parser import HelpRequest, parse_cell, parse_verb
 if TYPE_CHECKING:
     from session_magics.display.terminal import Terminal
     from session_magics.display.theatre import Theatre
+    from session_magics.listing import Listing
     from session_magics.registry import Registry
     from session_magics.session import Session
 
@@ -41,7 +42,10 @@ class SessionMagics(Magics):
     size = Unicode("", help="Terminal size of new shells, such as 24x80.").tag(config=True)
     limit = Int(LIMIT, min=0, help="Bytes of a cell's output that are shown; the log keeps more.").tag(config=True)
     display = Enum(
-        ["auto", "text"], "auto", help="Whether a cell that takes longer becomes a terminal while it runs."
+        ["auto", "terminal", "text"],
+        "auto",
+        help="Whether a cell becomes a terminal while it runs: after half a second, "
+        "at once, or never; with text, sessions and the list of them are text too.",
     ).tag(config=True)
     timeout = Float(None, allow_none=True, help="Seconds after which a cell is interrupted.").tag(config=True)
 
@@ -111,11 +115,24 @@ class SessionMagics(Magics):
 
         return Terminal(self.theatre, session, read_only=read_only, rows=rows or ROWS)
 
+    @property
+    def live(self) -> bool:
+        """Whether sessions are shown live: a page with widgets may be there, and text alone is not asked for."""
+        return self.display != "text" and notebook.shows_widgets(self.shell)
+
     def display_session(self, session: Session) -> None:
         """How a Session is shown as the value of a cell. NotImplementedError: as any other value."""
-        if not notebook.shows_widgets(self.shell):
+        if not self.live:
             raise NotImplementedError
         self.terminal(session)._ipython_display_()
+
+    def display_listing(self, listing: Listing) -> None:
+        """How a Listing is shown as the value of a cell. NotImplementedError: as any other value."""
+        if not self.live:
+            raise NotImplementedError
+        from session_magics.display.table import show_table
+
+        show_table(self.theatre, listing)
 
     def close(self) -> None:
         """Detach from all sessions; they live on."""
@@ -169,8 +186,8 @@ class SessionMagics(Magics):
             words = parse_verb(line)
             if news := self._news():
                 print(f"session-magics: {news}", file=sys.stderr)
-            live = self.terminal if notebook.shows_widgets(self.shell) else None
-            return Verbs(self.registry, _show, live).call(words)
+            live = self.terminal if self.live else None
+            return Verbs(self.registry, _show, live, notebook.line(self.shell)).call(words)
 
         with self._pump.running():
             return Shown.of(_translated(run))
@@ -214,17 +231,24 @@ def load(ip: InteractiveShell) -> None:
     if not isinstance(ip.magics_manager.registry.get("SessionMagics"), SessionMagics):
         magics = SessionMagics(ip)
         ip.register_magics(magics)
-        _display_by(ip, magics.display_session)
+        _display_by(ip, {SESSION: magics.display_session, LISTING: magics.display_listing})
 
 
-def _display_by(ip: InteractiveShell, function: Callable[[Any], None] | None) -> None:
-    """Have Sessions displayed by a function, or by none of ours again. The class is not imported for it."""
-    formatter = ip.display_formatter.ipython_display_formatter if ip.display_formatter else None
-    if formatter is not None and function is not None:
-        formatter.for_type_by_name("session_magics.session", "Session", function)
-    elif formatter is not None:
-        with contextlib.suppress(KeyError):
-            formatter.pop("session_magics.session.Session")
+SESSION = ("session_magics.session", "Session")
+LISTING = ("session_magics.listing", "Listing")
+
+
+def _display_by(ip: InteractiveShell, functions: Mapping[tuple[str, str], Callable[[Any], None] | None]) -> None:
+    """Have values of these classes displayed by functions, or by none of ours again; the classes are not imported."""
+    if ip.display_formatter is None:
+        return
+    formatter = ip.display_formatter.ipython_display_formatter
+    for (module, name), function in functions.items():
+        if function is not None:
+            formatter.for_type_by_name(module, name, function)
+        else:
+            with contextlib.suppress(KeyError):
+                formatter.pop(f"{module}.{name}")
 
 
 def unload(ip: InteractiveShell) -> None:
@@ -235,6 +259,6 @@ def unload(ip: InteractiveShell) -> None:
         # else %config would go on setting the traits of this one after it was loaded again
         others: list[Any] = [one for one in ip.configurables if not isinstance(one, SessionMagics)]
         ip.configurables[:] = others
-        _display_by(ip, None)
+        _display_by(ip, {SESSION: None, LISTING: None})
     ip.magics_manager.magics["line"].pop("session", None)
     ip.magics_manager.magics["cell"].pop("sh_session", None)

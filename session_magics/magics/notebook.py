@@ -12,12 +12,14 @@ import getpass
 import importlib.util
 import os
 import sys
+import uuid
 from typing import Any
 
 import zmq
 from IPython.core.interactiveshell import InteractiveShell
 
 from session_magics.display.cell import Writer
+from session_magics.display.progress import Show
 from session_magics.foreground import EOF, Asker
 from session_magics.text import strip_styles
 
@@ -33,6 +35,7 @@ class Page:
         self._session, self._thread = stream.session, stream.pub_thread
         self._parent, self._topic = dict(stream.parent_header), stream.topic
         self._notices: list[str] = []
+        self._line = ""
         if not clearable:  # what was printed before in the same cell waits there for a fifth of a second
             stream.flush()
             with contextlib.suppress(AttributeError):
@@ -54,6 +57,13 @@ class Page:
         """See Writer."""
         self._notices.append(f"session-magics: {line}\n")
         self._send("stream", {"name": "stderr", "text": self._notices[-1]})
+
+    def line(self, text: str, _last: bool) -> None:
+        """See Progress."""
+        kind = "update_display_data" if self._line else "display_data"
+        self._line = self._line or uuid.uuid4().hex
+        content = {"data": {"text/plain": text}, "metadata": {}, "transient": {"display_id": self._line}}
+        self._send(kind, content)
 
     def _send(self, kind: str, content: dict[str, Any]) -> None:
         message = self._session.msg(kind, content, parent=self._parent)
@@ -108,6 +118,16 @@ def writer(ip: InteractiveShell) -> Writer:
     if getattr(stream, "isatty", bool)():
         return TerminalWriter(stream)
     return Captured(stream)
+
+
+def line(ip: InteractiveShell | None) -> Show | None:
+    """What shows a line that changes, in the running cell or in a terminal; None where nobody would see it change."""
+    stream = sys.stdout
+    if hasattr(stream, "pub_thread") and hasattr(stream, "session"):
+        return Page(stream, clearable=False).line if has_person(ip) else None
+    if getattr(ip, "kernel", None) is None and getattr(sys.stderr, "isatty", bool)():
+        return lambda text, last: print(f"\r\x1b[K{text}", end="\n" if last else "", file=sys.stderr, flush=True)
+    return None
 
 
 def _is_whole_cell(ip: InteractiveShell) -> bool:

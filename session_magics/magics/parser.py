@@ -82,7 +82,7 @@ def parse_words(words: Sequence[str], *, program: str = "%session") -> Namespace
     """Read a verb and its words; the result has ``verb`` and what that verb takes (None: not given).
 
     start: name, argv (tuple, empty with shell), shell, cwd, env and labels (dicts), size, lifetime, restart,
-    wait_for, timeout. list: json, labels. info, snapshot, interrupt: name. restart: name, env.
+    wait_for, timeout. list: json, labels. info, interrupt: name. snapshot: name, html. restart: name, env.
     tail: name, lines, follow. show: name, read_only, rows.
     send: name, text, enter, keys (names for ``key_bytes``, sent after the text).
     wait: name, timeout, pattern. stop: names, all, grace, now. remove: names, force, keep_log.
@@ -212,6 +212,10 @@ def _show_options(parser: OptionParser) -> None:
     parser.option("--rows", metavar="N", type=kind.count, help="height of the view in lines")
 
 
+def _snapshot_options(parser: OptionParser) -> None:
+    parser.option("--html", action="store_true", help="as HTML that stands alone, with the colours")
+
+
 def _send_options(parser: OptionParser) -> None:
     parser.option("--no-enter", dest="enter", action="store_false", help="do not press Enter after the text")
     key_help = "a key after the text, such as C-c, Enter, Up, M-x; may be repeated; Enter is not added then"
@@ -281,7 +285,7 @@ VERBS: Mapping[str, _Verb] = {
     "info": _Verb("NAME", "show all that is known about a session", fixed=_NAME),
     "tail": _Verb("NAME [-n 20] [-f]", "show the last lines of the output as text", _tail_options, _NAME),
     "show": _Verb("NAME [--read-only] [--rows N]", "show a live terminal of a session", _show_options, _NAME),
-    "snapshot": _Verb("NAME", "show what the terminal's screen shows now", fixed=_NAME),
+    "snapshot": _Verb("NAME [--html]", "show what the terminal's screen shows now", _snapshot_options, _NAME),
     "send": _Verb(
         "NAME TEXT… [--no-enter] [--key KEY]…", "type text or keys", _send_options, _NAME, "text", _finish_send
     ),

@@ -16,34 +16,24 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
+from session_magics.display.progress import Progress, Show, bar
 from session_magics.errors import SessionError, SessionExists, SessionNotRunning, WaitTimeout
+from session_magics.listing import Listing, Observer, Row, last_line, short_time
 from session_magics.magics.keys import key_bytes
 from session_magics.model import BackingOff, Command, Running, SessionInfo, describe
 from session_magics.registry import Registry
 from session_magics.session import GRACE, Session, stop_each
+from session_magics.text import strip_styles
+from session_magics.text.html import to_html
 
 READY_LIMIT = 60.0
 """Seconds that ``start --wait-for`` waits when not told."""
 FOLLOW_CHARACTERS = 2_000_000
 """Most that one ``tail -f`` shows: as much as a cell does, and a page stays usable with."""
+LAST_LINE = 60
+"""Characters of what a program prints, or of names, in a line that tells how far a verb is."""
 TRIAL_LIMIT = 5.0
 """Seconds for the trial session of ``doctor``, which takes 0.05."""
-
-
-class Listing(list[SessionInfo]):
-    """What ``list`` returns: a list of SessionInfo that shows itself as a table."""
-
-    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
-        printer.text(str(self))
-
-    def __str__(self) -> str:
-        rows = [("NAME", "STATE", "PID", "AGE", "PROGRAM", "DIRECTORY")]
-        for info in self:
-            age = _age(time.time() - info.created) if info.created else ""
-            rows.append((info.name, describe(info.state), str(info.pid or ""), age, " ".join(info.argv)[:48], info.cwd))
-        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-        return "\n".join(lines) if self else "no sessions"
 
 
 class Details(SessionInfo):
@@ -77,16 +67,38 @@ class Details(SessionInfo):
         return "\n".join(f"{what:<10} {value}" for what, value in rows if value not in (None, ""))
 
 
+class Picture(str):
+    """What ``snapshot --html`` returns: HTML, which shows itself as such in a page and as plain text elsewhere."""
+
+    def __new__(cls, styled: str) -> Picture:
+        picture = super().__new__(cls, to_html(styled))
+        picture._text = strip_styles(styled)
+        return picture
+
+    _text: str
+
+    def _repr_html_(self) -> str:
+        return str(self)
+
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
+        printer.text(self._text)
+
+
 class Verbs:
     """The verbs over one registry. ``write`` puts text before the person while a verb still runs.
 
-    ``terminal`` makes what shows a session live; None where nothing can: then its screen is shown as text.
+    ``terminal`` makes what shows a session live; None where nothing can: then its screen is shown as text. ``line``
+    shows how far a long verb is, in place of the line before; None where nobody looks.
     """
 
     def __init__(
-        self, registry: Registry, write: Callable[[str], None], terminal: Callable[..., object] | None = None
+        self,
+        registry: Registry,
+        write: Callable[[str], None],
+        terminal: Callable[..., object] | None = None,
+        line: Show | None = None,
     ) -> None:
-        self._registry, self._write, self._terminal = registry, write, terminal
+        self._registry, self._write, self._terminal, self._line = registry, write, terminal, line
 
     def call(self, words: Namespace) -> object:
         """Carry out what the parser has read."""
@@ -107,8 +119,20 @@ class Verbs:
                 raise SessionExists(words.name, describe(state))
             session = self._registry.shell(words.name, shell=words.shell, cwd=words.cwd, env=dict(words.env), **options)
         if words.wait_for:
-            self._wait_ready(session, words.wait_for, words.timeout or READY_LIMIT)
+            with self._waiting(session, f"{words.wait_for!r} of"):
+                self._wait_ready(session, words.wait_for, words.timeout or READY_LIMIT)
         return session
+
+    def _waiting(self, session: Session, what: str) -> Progress:
+        """Tell how long it takes, and what the program is at."""
+
+        def text(seconds: float, over: bool) -> str:
+            if over:
+                return f"waited {short_time(seconds)} for {what} {session.name}"
+            last = last_line(session.info())[:LAST_LINE]
+            return f"waiting for {what} {session.name} · {short_time(seconds)}" + (f" · {last}" if last else "")
+
+        return Progress(self._line, text)
 
     @staticmethod
     def _wait_ready(session: Session, pattern: str, timeout: float) -> None:
@@ -118,8 +142,8 @@ class Verbs:
             raise SessionError(f"{error}; last output: {session.tail(1)!r}") from None
 
     def _list(self, words: Namespace) -> Listing | str:
-        infos = self._registry.infos(dict(words.labels))
-        return json.dumps([plain(info) for info in infos], indent=2) if words.json else Listing(infos)
+        rows = Observer().rows(self._registry.infos(dict(words.labels)))
+        return json.dumps([plain(row) for row in rows], indent=2) if words.json else Listing(rows, dict(words.labels))
 
     def _info(self, words: Namespace) -> SessionInfo:
         return Details.of(self._registry.get(words.name).info())
@@ -161,7 +185,8 @@ class Verbs:
         return self._terminal(session, read_only=words.read_only, rows=words.rows)
 
     def _snapshot(self, words: Namespace) -> str:
-        return self._registry.get(words.name).snapshot()
+        session = self._registry.get(words.name)
+        return Picture(session.snapshot(styled=True)) if words.html else session.snapshot()
 
     def _send(self, words: Namespace) -> None:
         data = (words.text or "").encode()
@@ -175,20 +200,25 @@ class Verbs:
 
     def _wait(self, words: Namespace) -> int | str:
         session = self._registry.get(words.name)
-        if words.pattern:
-            return session.wait_for(words.pattern, words.timeout)
-        return session.wait(words.timeout)
+        with self._waiting(session, f"{words.pattern!r} of" if words.pattern else "the end of"):
+            if words.pattern:
+                return session.wait_for(words.pattern, words.timeout)
+            return session.wait(words.timeout)
 
     def _stop(self, words: Namespace) -> list[str]:
         grace = GRACE if words.grace is None else words.grace
+        count = _Countdown()
         if words.all:
-            return self._registry.stop_all(grace=grace, now=words.now)
+            with Progress(self._line, count.text):
+                return self._registry.stop_all(grace=grace, now=words.now, left=count.take)
         sessions = [self._registry.get(name) for name in dict.fromkeys(words.names)]  # all names before any stop
-        stop_each(sessions, grace=grace, now=words.now)
+        with Progress(self._line, count.text):
+            stop_each(sessions, grace=grace, now=words.now, left=count.take)
         return [session.name for session in sessions]
 
     def _restart(self, words: Namespace) -> Session:
-        return self._registry.restart(words.name, env=words.env or None)
+        with Progress(self._line, lambda seconds, over: f"restart of {words.name} · {short_time(seconds)}"):
+            return self._registry.restart(words.name, env=words.env or None)
 
     def _remove(self, words: Namespace) -> list[str]:
         names = list(dict.fromkeys(words.names))
@@ -205,10 +235,33 @@ class Verbs:
         return "\n".join(f"{what:<10} {found}" for what, found in examine(self._registry))
 
 
-def plain(info: SessionInfo) -> dict[str, object]:
-    """A SessionInfo as JSON takes it."""
+class _Countdown:
+    """How many of several sessions are stopped."""
+
+    def __init__(self) -> None:
+        self._all: Sequence[str] = ()
+        self._left: Sequence[str] = ()
+
+    def take(self, left: Sequence[str]) -> None:
+        """These are not over yet; the first ones are all."""
+        self._all, self._left = self._all or left, left
+
+    def text(self, seconds: float, over: bool) -> str:
+        """The line to show."""
+        total, done = len(self._all), len(self._all) - len(self._left)
+        if over:
+            return f"stopped {done} of {total} in {short_time(seconds)}"
+        names = ", ".join(self._left)[:LAST_LINE]
+        return f"stopped {done} of {total} {bar(done, total)} {short_time(seconds)} · not yet: {names}"
+
+
+def plain(row: Row) -> dict[str, object]:
+    """A row as JSON takes it; cpu is in percent of one core, memory in bytes."""
+    info, usage = row.info, row.usage
     state = {"kind": type(info.state).__name__, **asdict(info.state), "text": describe(info.state)}
-    return {**asdict(info), "state": state, "labels": dict(info.labels), "directory": str(info.directory)}
+    used = asdict(usage) if usage is not None else {"cpu": None, "memory": None, "ports": []}
+    known = {**asdict(info), "state": state, "labels": dict(info.labels), "directory": str(info.directory)}
+    return {**known, **used, "last_line": row.last_line}
 
 
 def examine(registry: Registry) -> Sequence[tuple[str, str]]:
@@ -252,10 +305,3 @@ def _trial() -> str:
 
 def _is_trouble(info: SessionInfo) -> bool:
     return type(info.state).__name__ in ("Lost", "Unknown", "FailedToStart")
-
-
-def _age(seconds: float) -> str:
-    for unit, length in (("d", 86400), ("h", 3600), ("m", 60)):
-        if seconds >= length:
-            return f"{int(seconds // length)}{unit}"
-    return f"{max(0, int(seconds))}s"

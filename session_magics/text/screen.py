@@ -1,13 +1,16 @@
-"""What a terminal of a given size shows after a program's bytes, as plain text."""
+"""What a terminal of a given size shows after a program's bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
 from unicodedata import combining
 
 from session_magics.errors import SessionError
 from session_magics.text import plain
-from session_magics.text.escapes import parse_csi, split
+from session_magics.text.escapes import parse_csi, restyle, shift, split, strip_styles
 
 SNAPSHOT_BYTES = 1 << 16
 """Bytes before the end that are looked at: some 30 full screens of 24x80, and a terminal emulator written in
@@ -22,12 +25,22 @@ _MODE_LIMITS = {"J": 3, "K": 2}
 """Greatest first number of sequences for which it is a choice: the emulator fails on others."""
 _ESCAPES = {"\x1b7", "\x1b8", "\x1bD", "\x1bE", "\x1bM", "\x1bH"}
 _CONTROLS = frozenset(map(chr, range(32)))
+_DEFAULT = "default"
+"""The emulator's own word for no colour, which is no style here."""
 _NEWLINE_MODE = "\x1b[20h"
 """LF returns to column 0, as the PTY has ONLCR off."""
 
 
 def snapshot(data: bytes, size: tuple[int, int]) -> str:
-    """Return the screen of (rows, columns) after data, without blanks at line ends and blank lines at its end.
+    """Return what ``styled`` does as plain text, without blanks at line ends."""
+    lines = [line.rstrip() for line in strip_styles(styled(data, size)).split("\n")]
+    while lines and not lines[-1]:
+        lines.pop()
+    return "\n".join(lines)
+
+
+def styled(data: bytes, size: tuple[int, int]) -> str:
+    """Return the screen of (rows, columns) after data, with SGR sequences, without blank lines at its end.
 
     Only the last ``SNAPSHOT_BYTES`` count. Bytes that the emulator fails on are shown as the last lines of plain text.
     Raises SessionError if pyte is not installed.
@@ -41,14 +54,10 @@ def snapshot(data: bytes, size: tuple[int, int]) -> str:
     data = _aligned_tail(data)
     screen = pyte.Screen(columns, rows)
     try:
-        text = "".join(_visible(data.decode("utf-8", "replace")))
-        # The emulator drops the rest of a text after a character without width that is no accent (a joiner, an emoji's
-        # variation selector).
-        lost = {ord(char) for char in set(text) - _CONTROLS if wcwidth(char) <= 0 and not combining(char)}
-        pyte.Stream(screen).feed(_NEWLINE_MODE + text.translate(dict.fromkeys(lost)))
-        cells = [[screen.buffer[row][column].data for column in range(columns)] for row in range(rows)]
+        _emulate(pyte.Stream(screen), screen, _visible(data.decode("utf-8", "replace")), wcwidth)
         # Not `screen.display`: it fails on half a wide character, the other half of which was written over.
-        lines = ["".join(_fill(line, wcwidth)).rstrip() for line in cells]
+        cells = [[screen.buffer[row][column] for column in range(columns)] for row in range(rows)]
+        lines = [_render([(cell.data, cell.fg) for cell in line], wcwidth) for line in cells]
     except Exception:  # the emulator asserts and indexes its way through odd input; any error means the same here
         lines = [line.rstrip() for line in plain(data).split("\n")[-rows:]]
     while lines and not lines[-1]:
@@ -56,15 +65,44 @@ def snapshot(data: bytes, size: tuple[int, int]) -> str:
     return "\n".join(lines)
 
 
-def _fill(cells: list[str], width: Callable[[str], int]) -> Iterator[str]:
+def _emulate(stream: Any, screen: Any, pieces: list[str], width: Callable[[str], int]) -> None:
+    """Have the emulator take in the pieces. It carries our styles as its colours, of which it knows fewer."""
+    # It drops the rest of a text after a character without width that is no accent (a joiner, an emoji's variation
+    # selector).
+    lost = {ord(char) for char in set("".join(pieces)) - _CONTROLS if width(char) <= 0 and not combining(char)}
+    drop = dict.fromkeys(lost)
+    stream.feed(_NEWLINE_MODE)
+    for piece in pieces:
+        if piece.startswith("\x1b[") and piece[-1] == "m":
+            pen = screen.cursor.attrs
+            screen.cursor.attrs = pen._replace(fg=restyle("" if pen.fg == _DEFAULT else pen.fg, piece) or _DEFAULT)
+        elif piece:
+            stream.feed(piece.translate(drop))
+
+
+def _render(cells: list[tuple[str, str]], width: Callable[[str], int]) -> str:
+    """One row as text with the styles of its cells, without default blanks at its end."""
+    shown = list(_fill(cells, width))
+    while shown and shown[-1] == (" ", _DEFAULT):
+        shown.pop()
+    parts: list[str] = []
+    opened = ""
+    for fg, run in groupby(shown, key=itemgetter(1)):
+        style = "" if fg == _DEFAULT else fg
+        parts += shift(opened, style), "".join(text for text, _ in run)
+        opened = style
+    return "".join(parts) + shift(opened, "")
+
+
+def _fill(cells: list[tuple[str, str]], width: Callable[[str], int]) -> Iterator[tuple[str, str]]:
     """Yield what each cell shows; half of a wide character, the other half of which was written over, is a blank."""
     inside = False
-    for cell, after in zip(cells, [*cells[1:], ""], strict=True):
+    for (cell, style), (after, _) in zip(cells, [*cells[1:], ("", "")], strict=True):
         if inside and not cell:
             inside = False
             continue
         inside = bool(cell) and width(cell[0]) == 2
-        yield cell if cell and not (inside and after) else " "
+        yield (cell if cell and not (inside and after) else " "), style
 
 
 def _aligned_tail(data: bytes) -> bytes:
@@ -119,6 +157,8 @@ def _translate(control: str, csi: tuple[str, list[int], str] | None) -> str:
     if csi is None:
         return control if control[0] != "\x1b" or control in _ESCAPES else ""
     marker, numbers, final = csi
+    if final == "m":
+        return control if not marker else ""
     if final in "hl":
         modes = [number for number in numbers if number in _MODES.get(marker, ())]
         return f"\x1b[{marker}{';'.join(map(str, modes))}{final}" if modes else ""

@@ -1,0 +1,49 @@
+"""The live table of sessions in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from session_magics.display.terminal import TerminalModel
+from session_magics.display.theatre import Theatre
+from session_magics.display.widget import LiveWidget
+from session_magics.listing import Listing
+from session_magics.session import Session
+
+
+class TableModel(LiveWidget):
+    """One table; its rows come as messages (see ``roster``)."""
+
+    def __init__(self, theatre: Theatre, labels: Mapping[str, str]) -> None:
+        self._theatre = theatre
+        self._terminals: dict[str, TerminalModel] = {}
+        self._roster = theatre.roster(labels, self)
+        super().__init__(theatre.router, kind="table")
+
+    def received(self, content: Mapping[str, Any]) -> None:
+        """See LiveWidget."""
+        self._roster.receive(content)
+
+    def renew(self, still: str) -> None:
+        """See TableFace."""
+        self.replace_text(still)
+
+    def open_terminal(self, session: Session) -> str:
+        """See TableFace."""
+        model = self._terminals.get(session.id)
+        if model is None:
+            model = self._terminals[session.id] = TerminalModel(self._theatre.feed(session), self._theatre.router)
+        return str(model.model_id)
+
+    def close(self) -> None:
+        """See LiveWidget."""
+        self._roster.close()
+        for model in self._terminals.values():
+            model.close()
+        super().close()
+
+
+def show_table(theatre: Theatre, listing: Listing) -> None:
+    """Display a live table of the sessions that carry the listing's labels; the listing itself stands for it."""
+    TableModel(theatre, listing.labels).present(str(listing), {"sessions": "table"})

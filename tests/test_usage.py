@@ -1,0 +1,92 @@
+"""What sessions use, measured on real programs."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+
+import pytest
+
+from rounds import until
+from session_magics import Command, Registry, Session
+from session_magics.usage import SHORTEST, Usage, UsageMeter
+
+BURN = "i=0; while :; do i=$((i+1)); done"
+LISTEN_ONCE = "import socket; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True)"
+LISTEN = (
+    f"{LISTEN_ONCE}; import subprocess, sys; subprocess.run([sys.executable, '-c', {LISTEN_ONCE + '; s.accept()'!r}])"
+)
+
+
+def measured(meter: UsageMeter, registry: Registry, session: Session) -> Usage:
+    return meter.measure(registry.infos())[session.id]
+
+
+def test_the_processor_is_measured_between_two_looks(real: Registry) -> None:
+    busy = real.start("busy", Command(("sh", "-c", BURN)))
+    idle = real.start("idle", Command(("sleep", "100")))
+    meter = UsageMeter()
+    meter.measure(real.infos())
+    began, spent = time.monotonic(), os.times()
+    until(lambda: time.monotonic() - began > 3 * SHORTEST)
+    used = meter.measure(real.infos())
+    assert used[idle.id].cpu < 5 < used[busy.id].cpu
+    assert used[busy.id].cpu < 130, spent
+
+
+def test_children_that_have_ended_count(real: Registry) -> None:
+    """A build is made of short processes, each over before the next look."""
+    code = "import time\nwhile time.process_time() < 0.05: pass"
+    session = real.start("build", Command(("sh", "-c", f"while :; do {sys.executable} -I -S -c '{code}'; done")))
+    meter = UsageMeter()
+    measured(meter, real, session)
+    began = time.monotonic()
+    until(lambda: time.monotonic() - began > 5 * SHORTEST)
+    assert measured(meter, real, session).cpu > 10
+
+
+def test_two_looks_at_once_agree(real: Registry) -> None:
+    session = real.start("busy", Command(("sh", "-c", BURN)))
+    meter = UsageMeter()
+    assert measured(meter, real, session).cpu == measured(meter, real, session).cpu
+
+
+def test_memory_is_that_of_the_whole_tree(real: Registry) -> None:
+    hold = "import sys, time; data = bytearray(60_000_000); print('ready', flush=True); time.sleep(100)"
+    session = real.start("two", Command(("sh", "-c", f'{sys.executable} -c "{hold}" & {sys.executable} -c "{hold}"')))
+    until(lambda: session.tail().count("ready") == 2)
+    assert 120_000_000 < measured(UsageMeter(), real, session).memory < 250_000_000
+
+
+def test_ports_of_the_whole_tree_are_found(real: Registry) -> None:
+    session = real.start("web", Command((sys.executable, "-c", LISTEN)))
+    until(lambda: len(re.findall(r"\d+", session.tail())) == 2)
+    ports = sorted(int(port) for port in session.tail().split())
+    assert measured(UsageMeter(), real, session).ports == tuple(ports)
+
+
+def test_a_new_process_is_asked_for_its_ports_at_once(real: Registry) -> None:
+    meter = UsageMeter()
+    one = real.start("one", Command(("sleep", "100")))
+    assert measured(meter, real, one).ports == ()
+    web = real.start("web", Command((sys.executable, "-c", LISTEN)))
+    until(lambda: len(re.findall(r"\d+", web.tail())) == 2)
+    assert len(measured(meter, real, web).ports) == 2
+
+
+@pytest.mark.parametrize("what", ["ended", "removed"])
+def test_what_is_over_uses_nothing(real: Registry, what: str) -> None:
+    session = real.start("one", Command(("true",)))
+    session.wait(10)
+    infos = real.infos()
+    if what == "removed":
+        real.remove("one")
+    assert UsageMeter().measure(infos) == {}
+
+
+def test_what_a_program_left_behind_counts(real: Registry) -> None:
+    session = real.start("left", Command(("sh", "-c", "trap '' HUP; sleep 100 & exit 0")))
+    session.wait(10)
+    assert measured(UsageMeter(), real, session).memory > 0
