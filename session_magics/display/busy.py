@@ -23,7 +23,7 @@ class RunningCell:
         self._lock = threading.Lock()
         self._request: dict[str, Any] | None = None
         self._depth = 0  # a cell may run others
-        self._restating = False
+        self._handled = 0  # messages since the page was last told
         if self._kernel is not None:
             self._events.register("pre_run_cell", self._began)
             self._events.register("post_run_cell", self._ended)
@@ -54,19 +54,25 @@ class RunningCell:
                     self._request = None
 
     def restate(self) -> None:
-        """Say again, in a moment, that the kernel is busy, if a cell runs."""
+        """A message was handled: say again, in a moment, that the kernel is busy, if a cell runs."""
         with self._lock:
-            if self._request is None or self._restating:
-                return
-            self._restating = True
+            if self._request is not None:
+                self._handled += 1
+                if self._handled == 1:
+                    self._restate_later()
+
+    def _restate_later(self) -> None:
         timer = threading.Timer(RESTATE_AFTER, self._restate_now)
         timer.daemon = True
         timer.start()
 
     def _restate_now(self) -> None:
         with self._lock, contextlib.suppress(Exception):
-            self._restating = False
+            handled, self._handled = self._handled, 0
             if self._request is not None:  # under the lock, so that it comes before the cell's own end
+                if handled > 1:  # the page may take in the end of the last one only after this
+                    self._handled = 1
+                    self._restate_later()
                 kernel = self._kernel
                 kernel.session.send(
                     kernel.iopub_socket,

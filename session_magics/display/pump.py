@@ -46,6 +46,7 @@ class Pump:
         if self._waiting or threading.current_thread() is not threading.main_thread() or not self._fits():
             yield
             return
+        self._end()  # what an interrupt may have left undone
         self._waiting = True
         try:
             if self._handlers:
