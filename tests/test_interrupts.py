@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,13 +19,13 @@ import pytest
 import leaks
 from conftest import LiveKernel
 from live import answer, live_kernel, run_with
-from session_magics import Registry
+from rounds import rounds
+from session_magics import CellResult, Registry
 from session_magics.interrupts import noticed
+from session_magics.shell import Cell
 
 # Seconds between two presses that are two and not one.
 APART = 0.4
-# Seconds in which the program that comes next has started: one that is just being started may miss an interrupt.
-STARTED = 0.2
 
 
 @pytest.fixture(scope="module")
@@ -32,11 +34,12 @@ def shared(client_loop: None) -> Iterator[LiveKernel]:
         yield live
 
 
-def press(live: LiveKernel, *, after: float = STARTED) -> Callable[[], None]:
-    """The action of pressing the stop button, a while later."""
+def press(live: LiveKernel, *, after: float = 0.0) -> Callable[[], None]:
+    """The action of pressing the stop button, at once or a while later."""
 
     def interrupt() -> None:
-        time.sleep(after)
+        if after:
+            time.sleep(after)
         live.cells.interrupt(False)
 
     return interrupt
@@ -162,23 +165,45 @@ def test_an_interrupt_from_elsewhere_is_an_error_with_status_130(shared: LiveKer
     shared.run("%%sh_session elsewhere --lifetime detached\nV=1")
     session = Registry(shared.cells.env["SESSION_MAGICS_HOME"]).get("elsewhere")
 
-    def interrupt() -> None:
-        time.sleep(STARTED)
-        session.interrupt()
-
-    outcome = run_with(shared, "%%sh_session elsewhere\necho go; sleep 600", ("go", interrupt))
+    outcome = run_with(shared, "%%sh_session elsewhere\necho go; sleep 600", ("go", session.interrupt))
     assert outcome.error == "CellCommandError: exit status 130 in session 'elsewhere'"
     assert shared.run("%%sh_session elsewhere\necho $V").text == "1\n"
     assert shared.run("%session interrupt elsewhere").status == "ok"  # nothing to interrupt: harmless
 
 
+def until_over(cell: Cell, limit: float = 10.0) -> CellResult | None:
+    """Wait for the end of a cell; None if it does not come."""
+    deadline = time.monotonic() + limit
+    while cell.result is None and time.monotonic() < deadline:
+        cell.receive(0.1)
+    return cell.result
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "dash"])
+def test_an_interrupt_at_the_very_start_of_a_program_is_not_lost(root: Path, shell: str) -> None:
+    """Between its fork and its exec a program has the shell's handlers, which forget what they have noted."""
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    session = Registry(root).shell("main", shell=shell, rc=False)
+    with contextlib.closing(session.attach()) as attached:
+        for round in range(rounds(60, 1000)):
+            cell = attached.cell("sleep 600")
+            while cell.begin is None:
+                cell.receive(None)
+            time.sleep(round % 30 / 10_000)
+            cell.interrupt()
+            result = until_over(cell)
+            assert result is not None and result.returncode == 130, round
+    session.stop()
+
+
 # ------------------------------------------------------------------ several presses
 
 STUBBORN = """
-import signal, time
-signal.signal(signal.SIGINT, lambda *_: print("got INT", flush=True))
-signal.signal(signal.SIGTERM, lambda *_: print("got TERM", flush=True))
-print("go", flush=True)
+import os, signal, time
+signal.signal(signal.SIGINT, lambda *_: os.write(1, b"got INT\\n"))
+signal.signal(signal.SIGTERM, lambda *_: os.write(1, b"got TERM\\n"))
+os.write(1, b"go\\n")  # in one piece
 while True:
     time.sleep(0.05)
 """

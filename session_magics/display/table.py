@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from traitlets import Dict
+
 from session_magics.display.terminal import TerminalModel
 from session_magics.display.theatre import Theatre
 from session_magics.display.widget import LiveWidget
@@ -15,11 +17,14 @@ from session_magics.session import Session
 class TableModel(LiveWidget):
     """One table; its rows come as messages (see ``roster``)."""
 
+    labels = Dict().tag(sync=True)
+    """Those that all its sessions carry."""
+
     def __init__(self, theatre: Theatre, labels: Mapping[str, str]) -> None:
         self._theatre = theatre
         self._terminals: dict[str, TerminalModel] = {}
         self._roster = theatre.roster(labels, self)
-        super().__init__(theatre.router, kind="table")
+        super().__init__(theatre.router, kind="table", labels=dict(labels))
 
     def received(self, content: Mapping[str, Any]) -> None:
         """See LiveWidget."""

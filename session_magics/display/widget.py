@@ -31,7 +31,7 @@ MARK = "session_magics"
 @functools.cache
 def packed() -> tuple[str, bytes]:
     """The code of all views, packed, and a name that changes with it."""
-    code = (STATIC / "terminal.js").read_bytes()
+    code = (STATIC / "page.js").read_bytes()
     return hashlib.sha256(code).hexdigest()[:12], gzip.compress(code, mtime=0)
 
 

@@ -15,8 +15,8 @@ const shared = {
 await build({ ...shared, entryPoints: ["src/stub.js"], outfile: "../static/stub.js" });
 await build({
   ...shared,
-  entryPoints: ["src/terminal.js"],
-  outfile: "../static/terminal.js",
+  entryPoints: ["src/index.js"],
+  outfile: "../static/page.js",
   loader: { ".css": "text" },
   legalComments: "eof",
 });

@@ -56,8 +56,8 @@ class Escalation:
     def missed(self, terminal: Terminal) -> None:
         """Send INT again if it was lost; to be called a moment later, while the command still runs.
 
-        It hit a program that was ending anyway, or a shell that was about to start one, and the next program of the
-        command runs on as if nothing had been. Programs that catch INT have their own ideas, and get it once.
+        It hit a program that was ending anyway, or a shell that was about to start one or had just become it, and the
+        program runs on as if nothing had been. Programs that catch INT have their own ideas, and get it once.
         """
         group, shell = foreground_group(terminal.pty_fd), terminal.pid
         if not self._hit or group is None or not terminal.interrupts():
@@ -66,7 +66,7 @@ class Escalation:
             others = [pid for pid, one in table().items() if one.pgid == shell and pid != shell]
             lost = bool(others) and all(_ends_by_int(pid, shell) for pid in others)
         else:
-            lost = group != self._hit
+            lost = group != self._hit or _ends_by_int(group)
         if lost:
             self._hit = group if _ends_by_int(group, shell) or group == shell else 0
             signal_foreground(terminal.pty_fd, INT)
@@ -80,16 +80,18 @@ class Escalation:
                 pass
 
 
-def _ends_by_int(pid: int, shell: int) -> bool:
+def _ends_by_int(pid: int, shell: int = 0) -> bool:
     """Whether the process neither catches nor ignores INT, or is gone; False if unknown.
 
-    A child that is the shell's image still has the shell's handlers: it is about to start a program.
+    A child that is the shell's image still has the shell's handlers: where ``shell`` is given, one that is about to
+    start a program counts as well.
     """
     try:
         fields = read_file(f"/proc/{pid}/stat").rpartition(b")")[2].split()
         if int(fields[SIGIGNORE]) >> (INT - 1) & 1:
             return False
-        caught = int(fields[SIGIGNORE + 1]) >> (INT - 1) & 1
-        return not caught or read_file(f"/proc/{pid}/cmdline") == read_file(f"/proc/{shell}/cmdline")
+        if not int(fields[SIGIGNORE + 1]) >> (INT - 1) & 1:
+            return True
+        return shell != 0 and read_file(f"/proc/{pid}/cmdline") == read_file(f"/proc/{shell}/cmdline")
     except (OSError, ValueError, IndexError):
         return sys.platform == "linux"

@@ -15,21 +15,23 @@ export class FindBar {
     this.element.className = "sm-find";
     this.element.hidden = true;
     this.element.setAttribute("role", "search");
+    this.element.setAttribute("aria-label", "Find in the terminal");
     this.field = document.createElement("input");
     this.field.type = "text";
     this.field.placeholder = "Find";
     this.field.setAttribute("aria-label", "Find in the terminal");
     this.count = document.createElement("span");
+    this.count.setAttribute("role", "status");
     this.element.append(
       this.field,
       this.count,
-      this.#button("previous", "Previous (Shift+Enter)", () => this.#look(-1)),
-      this.#button("next", "Next (Enter)", () => this.#look(1)),
-      this.#button("close", "Close (Escape)", () => this.close()),
+      this.#button("previous", "Previous match (Shift+Enter)", () => this.#look(-1)),
+      this.#button("next", "Next match (Enter)", () => this.#look(1)),
+      this.#button("close", "Close Find (Escape)", () => this.close()),
     );
     this.field.addEventListener("input", () => this.#look(1, true));
-    this.field.addEventListener("keydown", (event) => {
-      if (event.key === "Enter") this.#look(event.shiftKey ? -1 : 1);
+    this.element.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && event.target === this.field) this.#look(event.shiftKey ? -1 : 1);
       else if (event.key === "Escape") this.close();
       else return;
       event.preventDefault();

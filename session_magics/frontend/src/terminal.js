@@ -1,41 +1,36 @@
 // A live terminal in a notebook: an anywidget view of one session.
 
-import { FitAddon } from "@xterm/addon-fit";
-import { SearchAddon } from "@xterm/addon-search";
-import { SerializeAddon } from "@xterm/addon-serialize";
-import { Unicode11Addon } from "@xterm/addon-unicode11";
-import { WebLinksAddon } from "@xterm/addon-web-links";
-import { Terminal } from "@xterm/xterm";
 import xtermStyle from "@xterm/xterm/css/xterm.css";
+import { emulator, textOf } from "./emulator.js";
 import { FindBar } from "./findbar.js";
+import { Height } from "./height.js";
 import { Input } from "./input.js";
-import { mute } from "./reports.js";
+import { fence, hear, viewId } from "./model.js";
+import {
+  chooseScreenReader, isScreenReaderKey, onScreenReader, SCREEN_READER_KEY, screenReader,
+} from "./screenreader.js";
 import { Stream } from "./stream.js";
 import style from "./style.css";
 import { isDark, onThemeChange, palette } from "./theme.js";
 import { LEAVE_KEY, TitleBar } from "./titlebar.js";
 
-/** Lines above the screen. A line of 80 columns takes 1 KB of the page's memory. */
-const SCROLLBACK = 10_000;
 /** Milliseconds for which a view must have kept its width before the program is told. */
 const SETTLED = 80;
-/** Events that the notebook must not see: its shortcuts would take keys, its menu the right button. */
-const KEPT = ["keydown", "keyup", "keypress", "paste", "copy", "contextmenu", "wheel"];
-const LEAST_HEIGHT = 72;
-
-/** @typedef {{get: (name: string) => any, send: (message: object) => void, on: Function, off: Function}} Model */
 
 export class TerminalView {
-  /** @param {{model: Model, el: HTMLElement}} context */
-  constructor({ model, el }) {
+  /**
+   * @param {{model: import("./model.js").Model, el: HTMLElement, close?: () => void}} context - close: what its button
+   *   to close it does; without it there is none
+   */
+  constructor({ model, el, close }) {
     this.model = model;
     this.el = el;
-    this.id = Array.from(crypto.getRandomValues(new Uint8Array(6)), (byte) => byte.toString(36)).join("");
+    this.id = viewId();
     this.readOnly = model.get("read_only");
     this.full = this.focused = false;
     /** @type {(() => void)[]} */
     this.endings = [];
-    this.#build(model);
+    this.#build(model, close);
     this.#terminal();
     this.stream = new Stream(this.id, (message) => this.send(message), {
       write: (bytes, done) => this.term.write(bytes, done),
@@ -59,7 +54,8 @@ export class TerminalView {
 
   // ---- what it is made of
 
-  #build(model) {
+  /** @param {import("./model.js").Model} model @param {() => void} [close] */
+  #build(model, close) {
     const { ownerDocument: document } = this.el;
     const make = (name, parent) => {
       const part = document.createElement("div");
@@ -72,12 +68,12 @@ export class TerminalView {
     this.el.append(sheet);
     this.outer = make("sm-outer", this.el);
     this.root = make("sm", this.outer);
-    this.root.dataset.lmSuppressShortcuts = "true";
-    this.bar = new TitleBar(document, this.#actions(), { readOnly: this.readOnly, cell: model.get("kind") === "cell" });
+    fence(this.root);
+    const kind = { readOnly: this.readOnly, cell: model.get("kind") === "cell" };
+    this.bar = new TitleBar(document, { ...this.#actions(), close }, kind);
     this.root.append(this.bar.element);
     this.screen = make("sm-screen", this.root);
     this.place = make("sm-place", this.screen);
-    this.grip = make("sm-grip", this.root);
     this.hint = make("sm-hint", this.root);
     this.hint.textContent = `${LEAVE_KEY} leaves the terminal`;
     this.outer.__session_magics = this; // for tests, and to be found from a page's console
@@ -96,40 +92,20 @@ export class TerminalView {
       find: () => this.find.open(),
       clear: () => this.term.clear(),
       full: () => this.#fullHeight(),
+      reader: () => this.#chooseReader(),
     };
   }
 
   #terminal() {
-    const css = getComputedStyle(this.el);
-    this.term = new Terminal({
-      allowProposedApi: true,
-      fontFamily: css.getPropertyValue("--jp-code-font-family").trim() || "ui-monospace, Menlo, Consolas, monospace",
-      fontSize: parseInt(css.getPropertyValue("--jp-code-font-size"), 10) || 13,
-      lineHeight: 1.15,
-      scrollback: SCROLLBACK,
-      cursorBlink: !this.readOnly,
-      cursorInactiveStyle: this.readOnly ? "none" : "outline",
-      disableStdin: this.readOnly,
-      minimumContrastRatio: 4.5,
-      convertEol: true,
-      rows: this.model.get("facts").size[0],
-      cols: this.model.get("facts").size[1],
-    });
+    Object.assign(this, emulator(this.el, this.model.get("facts").size, this.readOnly));
     const { term } = this;
-    this.fit = new FitAddon();
-    this.search = new SearchAddon();
-    this.serialize = new SerializeAddon();
-    for (const addon of [this.fit, this.search, this.serialize, new WebLinksAddon(), new Unicode11Addon()]) {
-      term.loadAddon(addon);
-    }
-    term.unicode.activeVersion = "11";
-    mute(term);
-    // The session's terminal leaves LF as it is, which programs that print lines mean as a new line. Those that
-    // draw a screen know it, and mean "one row down".
-    term.buffer.onBufferChange((buffer) => (term.options.convertEol = buffer.type === "normal"));
     this.find = new FindBar(this.el.ownerDocument, this.search, () => term.focus());
-    this.root.append(this.find.element);
-    this.#height(this.model.get("rows"));
+    this.bar.element.after(this.find.element);
+    const row = Math.ceil(term.options.fontSize * 1.17 * term.options.lineHeight);
+    this.height = new Height(this.root, this.screen, row);
+    this.height.setRows(this.model.get("rows"));
+    this.screen.after(this.height.grip);
+    this.#reader(screenReader(window));
     this.#theme();
     term.open(this.place);
     if (this.readOnly) term.textarea.readOnly = true;
@@ -147,22 +123,21 @@ export class TerminalView {
 
   #listen() {
     const { term } = this;
-    const message = (content, buffers) => this.#message(content, buffers);
-    const facts = () => this.#facts();
-    this.model.on("msg:custom", message);
-    this.model.on("change:facts", facts);
-    this.endings.push(() => this.model.off("msg:custom", message), () => this.model.off("change:facts", facts));
+    this.#hear();
     term.onData((data) => this.readOnly || this.input.type(data));
     term.onBinary((data) => this.readOnly || this.input.binary(data));
     term.onWriteParsed(() => this.#follow());
     term.attachCustomKeyEventHandler((event) => this.#key(event));
-    for (const kind of KEPT) this.root.addEventListener(kind, (event) => event.stopPropagation());
+    this.bar.element.addEventListener("keydown", (event) => this.#barKey(event));
     this.root.addEventListener("focusin", () => this.#focus(true));
-    this.root.addEventListener("focusout", () => this.#focus(false));
-    this.#grip();
+    this.root.addEventListener("focusout", (event) => this.#focus(this.root.contains(event.relatedTarget)));
     const resized = new ResizeObserver(() => this.#settle());
     resized.observe(this.screen);
-    this.endings.push(() => resized.disconnect(), onThemeChange(this.el, () => this.#theme()));
+    this.endings.push(
+      () => resized.disconnect(),
+      onThemeChange(this.el, () => this.#theme()),
+      onScreenReader(window, (on) => this.#reader(on)),
+    );
     const ticking = setInterval(() => this.bar.tick(), 1000);
     const seen = () => {
       this.send({ t: "hidden", view: this.id, hidden: document.hidden });
@@ -175,6 +150,13 @@ export class TerminalView {
       clearInterval(ticking);
       document.removeEventListener("visibilitychange", seen);
       window.removeEventListener("online", seen);
+    });
+  }
+
+  #hear() {
+    this.unhear = hear(this.model, {
+      "msg:custom": (content, buffers) => this.#message(content, buffers),
+      "change:facts": () => this.#facts(),
     });
   }
 
@@ -192,6 +174,7 @@ export class TerminalView {
   #facts() {
     const facts = this.model.get("facts");
     this.bar.show(facts);
+    this.#label(facts.name);
     this.root.classList.toggle("sm-waiting", Boolean(facts.waiting));
     const [rows, columns] = facts.size;
     this.root.classList.toggle("sm-guest", facts.owner !== this.id);
@@ -199,32 +182,75 @@ export class TerminalView {
     else if (rows !== this.term.rows || columns !== this.term.cols) this.term.resize(columns, rows);
   }
 
-  /** @param {KeyboardEvent} event */
+  /** @param {string} name - of the session */
+  #label(name) {
+    const keys = `${LEAVE_KEY} leaves it, ${SCREEN_READER_KEY} turns screen reader mode on or off`;
+    const label = this.readOnly ? `Output of ${name}, read-only` : `Terminal of ${name}. ${keys}`;
+    if (this.term.textarea.getAttribute("aria-label") !== label) this.term.textarea.setAttribute("aria-label", label);
+    this.height.label(name);
+  }
+
+  // ---- the keyboard
+
+  /** Whether a key that was pressed in the terminal is for the program. @param {KeyboardEvent} event */
   #key(event) {
-    if (!(event.ctrlKey && event.shiftKey) || event.altKey) return true;
-    const action = { ENTER: () => this.leave(), F: () => this.find.open(), C: () => this.#copy() }[event.key.toUpperCase()];
+    if (this.readOnly && event.key === "Tab") return false; // there is no program to have it
+    const action = isScreenReaderKey(event) ? () => this.#chooseReader() : this.#action(event);
     if (!action) return true;
     if (event.type === "keydown") action();
     event.preventDefault();
     return false;
   }
 
+  /** @param {KeyboardEvent} event */
+  #action(event) {
+    if (!(event.ctrlKey && event.shiftKey) || event.altKey) return undefined;
+    return { ENTER: () => this.leave(), F: () => this.find.open(), C: () => this.#copy() }[event.key.toUpperCase()];
+  }
+
+  /** @param {KeyboardEvent} event */
+  #barKey(event) {
+    if (isScreenReaderKey(event)) this.#chooseReader();
+    else if (event.key === "Enter" && event.ctrlKey && event.shiftKey) this.term.focus();
+    else return;
+    event.preventDefault();
+  }
+
   /** Give the keyboard back to the notebook, or to the buttons where there is none. */
   leave() {
     const notebook = /** @type {HTMLElement | null} */ (this.el.closest(".jp-Notebook"));
     this.term.blur();
-    if (notebook) notebook.focus();
-    else this.bar.element.querySelector("button")?.focus();
+    if (notebook) {
+      notebook.focus();
+      return;
+    }
+    this.term.textarea.tabIndex = -1; // as long as the keyboard is in this widget: Tab would lead back in
+    this.bar.focus();
   }
 
   /** @param {boolean} focused */
   #focus(focused) {
-    this.hint.classList.toggle("sm-shown", focused && !this.readOnly);
+    const { textarea } = this.term;
+    const typing = /** @type {Document | ShadowRoot} */ (this.root.getRootNode()).activeElement === textarea;
+    if (typing || !focused) textarea.tabIndex = 0;
     clearTimeout(this.hintTimer);
+    this.hint.classList.toggle("sm-shown", focused && typing && !this.readOnly);
     if (focused !== this.focused) this.send({ t: "focus", view: this.id, on: focused });
     this.focused = focused;
     if (!focused) return;
     this.hintTimer = setTimeout(() => this.hint.classList.remove("sm-shown"), 4000);
+  }
+
+  #chooseReader() {
+    const on = !this.term.options.screenReaderMode;
+    chooseScreenReader(window, on);
+    this.bar.notice(`screen reader mode ${on ? "on" : "off"}`);
+  }
+
+  /** @param {boolean} on */
+  #reader(on) {
+    this.term.options.screenReaderMode = on;
+    this.bar.press("reader", on);
   }
 
   // ---- its size
@@ -253,50 +279,22 @@ export class TerminalView {
     }
   }
 
-  /** @param {number} rows */
-  #height(rows) {
-    const row = Math.ceil(this.term.options.fontSize * 1.17 * this.term.options.lineHeight);
-    this.root.style.setProperty("--sm-height", `${rows * row + 16}px`);
-  }
-
   #fullHeight() {
     this.full = !this.full;
-    if (this.full) this.before = this.root.style.getPropertyValue("--sm-height");
+    if (this.full) this.before = this.height.pixels;
     const notebook = this.el.closest(".jp-WindowedPanel-outer, .jp-Notebook");
     const room = (notebook?.clientHeight || window.innerHeight) - this.bar.element.offsetHeight - 24;
-    this.root.style.setProperty("--sm-height", this.full ? `${Math.max(room, LEAST_HEIGHT)}px` : this.before);
-    this.bar.buttons.full.setAttribute("aria-pressed", String(this.full));
+    this.height.pixels = this.full ? room : this.before;
+    this.bar.press("full", this.full);
     this.root.scrollIntoView({ block: "nearest" });
     this.term.focus();
-  }
-
-  #grip() {
-    this.grip.addEventListener("pointerdown", (event) => {
-      const height = this.screen.offsetHeight;
-      this.grip.setPointerCapture(event.pointerId);
-      this.grip.onpointermove = (move) => {
-        const wanted = Math.max(LEAST_HEIGHT, height + move.clientY - event.clientY);
-        this.root.style.setProperty("--sm-height", `${wanted}px`);
-      };
-      this.grip.onpointerup = () => (this.grip.onpointermove = null);
-      event.preventDefault();
-    });
   }
 
   // ---- text
 
   /** All text of scrollback and screen. */
   text() {
-    const buffer = this.term.buffer.active;
-    const lines = [];
-    const joined = (line) => buffer.type === "normal" && line?.isWrapped; // a drawn screen has no long lines
-    for (let at = 0; at < buffer.length; at++) {
-      const line = buffer.getLine(at);
-      const part = line.translateToString(!joined(buffer.getLine(at + 1)));
-      if (joined(line) && lines.length) lines[lines.length - 1] += part;
-      else lines.push(part);
-    }
-    return lines.map((line) => line.trimEnd()).join("\n").trimEnd();
+    return textOf(this.term.buffer.active);
   }
 
   async #copy() {
@@ -309,40 +307,25 @@ export class TerminalView {
     }
   }
 
-  /** Go on in another place of the page. @param {HTMLElement} el */
-  move(el) {
+  /** Go on in another place of the page. @param {{model: import("./model.js").Model, el: HTMLElement}} context */
+  move({ model, el }) {
+    this.unhear();
+    this.model = model;
+    this.#hear();
     el.append(...this.el.childNodes);
     this.el = el;
+    this.#facts();
     this.#settle();
   }
 
   close() {
+    this.unhear();
     for (const end of this.endings) end();
     clearTimeout(this.settleTimer);
-    clearTimeout(this.hintTimer);
     this.stream.close();
     this.input.close();
-    this.bar.close();
     this.term.dispose();
+    clearTimeout(this.hintTimer);
+    this.bar.close();
   }
-}
-
-/** Views that are not closed. @type {Set<TerminalView>} */
-const open = new Set();
-
-/**
- * Show a session. When the text in a notebook's output is renewed, JupyterLab makes a second view and forgets the first
- * one, which is out of the page by then: it moves to the new place, with its scrollback and selection.
- * @param {{model: Model, el: HTMLElement}} context
- */
-export function render({ model, el }) {
-  const left = [...open].find((one) => one.model === model && !one.el.isConnected);
-  const view = left ?? new TerminalView({ model, el });
-  if (left) left.move(el);
-  open.add(view);
-  return () => {
-    if (view.el !== el) return; // it has moved on
-    open.delete(view);
-    view.close();
-  };
 }

@@ -1,0 +1,25 @@
+// What the page loads once: the views of all our widgets.
+
+import { sameModel } from "./model.js";
+import { TableView } from "./table.js";
+import { TerminalView } from "./terminal.js";
+
+/** Views that are not closed. @type {Set<TableView | TerminalView>} */
+const open = new Set();
+
+/**
+ * Show a session, or the table of them. When the text in a notebook's output is renewed, JupyterLab makes a second view
+ * and forgets the first one, which is out of the page by then: it moves to the new place, with all that it shows.
+ * @param {{model: import("./model.js").Model, el: HTMLElement}} context
+ */
+export function render({ model, el }) {
+  const left = [...open].find((one) => sameModel(one.model, model) && !one.el.isConnected);
+  const view = left ?? new (model.get("kind") === "table" ? TableView : TerminalView)({ model, el });
+  left?.move({ model, el });
+  open.add(view);
+  return () => {
+    if (view.el !== el) return; // it has moved on
+    open.delete(view);
+    view.close();
+  };
+}

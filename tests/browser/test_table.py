@@ -1,0 +1,68 @@
+"""The live table of sessions in JupyterLab."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+from lab import Lab
+from playwright.sync_api import expect
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+
+Open = Callable[[Sequence[str]], Lab]
+
+STARTS = """%session start --label crew=a -- web sh -c 'while read line; do echo "got $line"; done'
+%session start -- job sh -c 'echo working; exit 3'"""
+OPENED = "document.querySelector('.sm-shown .sm-outer')?.__session_magics"
+
+
+def listed(opened: Open, line: str = "%session list") -> Lab:
+    lab = opened([STARTS, line])
+    lab.run(1)
+    lab.run(2)
+    return lab
+
+
+def test_sessions_are_listed_stopped_and_removed(opened: Open) -> None:
+    lab = listed(opened)
+    table = lab.page.locator(".sm-list")
+    web, job = (
+        table.get_by_role("row").filter(has=lab.page.get_by_role("rowheader", name=name)) for name in ("web", "job")
+    )
+    expect(job.locator(".sm-col-state")).to_have_text("exited 3")
+    expect(job.locator(".sm-col-last")).to_have_text("working")
+    expect(web.locator(".sm-col-cpu")).to_have_text("0 %")
+    expect(web.locator(".sm-col-memory")).to_contain_text("B")
+    table.get_by_role("button", name="Stop web").click()
+    expect(web.locator(".sm-col-state")).to_contain_text("killed")
+    table.get_by_role("button", name="Remove job").click()
+    expect(job).to_have_count(0)
+    table.get_by_role("button", name="Restart web").click()
+    expect(web.locator(".sm-col-state")).to_have_text("running")
+
+
+def test_a_terminal_opened_in_the_table_can_be_typed_into_and_outlives_a_renewal(opened: Open) -> None:
+    lab = listed(opened)
+    lab.page.get_by_role("button", name="Show the terminal of web").click()
+    lab.page.wait_for_function(f"() => {OPENED}")
+    lab.page.evaluate(f"() => {OPENED}.term.focus()")
+    lab.page.keyboard.type("one\n")
+    lab.page.wait_for_function(f"() => {OPENED}.text().includes('got one')")
+    lab.page.keyboard.press("Control+Shift+Enter")
+    lab.page.evaluate("() => { window.first = document.querySelector('.sm-list'); }")
+    before = lab.outputs(2)[0]["data"]["text/plain"]
+    lab.execute("get_ipython().run_line_magic('session', 'stop web')")
+    lab.page.wait_for_function(
+        """(before) => { const data = window.jupyterapp.shell.currentWidget.content.widgets[2].model.toJSON().outputs[0].data;
+             return String(data['text/plain']) !== String(before); }""",
+        arg=before,
+    )
+    lab.page.wait_for_function("() => document.querySelector('.sm-list') === window.first")
+    lab.page.wait_for_function(f"() => {OPENED}.text().includes('got one')")
+
+
+def test_a_table_of_a_label_says_so(opened: Open) -> None:
+    lab = listed(opened, "%session list --label crew=a")
+    expect(lab.page.locator(".sm-list .sm-labels")).to_have_text("crew=a")
+    expect(lab.page.locator(".sm-list tbody .sm-col-name")).to_have_text(["web"])
