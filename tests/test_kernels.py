@@ -89,8 +89,8 @@ def test_keys_arrive_while_a_cell_runs(live: LiveKernel, page: Page, tmp_path: P
     if blocking == "python" and not has_subshells(live):
         pytest.skip("this version has no subshells: keys wait for the end of cells that are not ours")
     model, gate = page.models[0], tmp_path / "gate"
-    until = f"trap '' TERM; until [ -e {shlex.quote(str(gate))} ]; do sleep 0.02; done"
-    live.run(f"seen = []\ngate = %session start gate -- sh -c {shlex.quote(until)}")
+    until = f"trap '' TERM; echo ready; until [ -e {shlex.quote(str(gate))} ]; do sleep 0.02; done"
+    live.run(f"seen = []\ngate = %session start gate --wait-for ready -- sh -c {shlex.quote(until)}")
     page.statuses.clear()
     cell = page.execute(BLOCKING[blocking].format(until=until, gate=str(gate)))
     later: list[str] = []
