@@ -5,9 +5,10 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from jupyter_core.utils import ensure_event_loop
@@ -60,8 +61,8 @@ class Outcome:
 class LiveKernel:
     """A real ipykernel in scratch directories of its own, with the extension loaded."""
 
-    def __init__(self, root: Path) -> None:
-        self.cells = Kernel("session", sys.executable, {"env": {"SESSION_MAGICS_HOME": str(root)}})
+    def __init__(self, root: Path, env: Mapping[str, str] = MappingProxyType({})) -> None:
+        self.cells = Kernel("session", sys.executable, {"env": {"SESSION_MAGICS_HOME": str(root), **env}})
 
     def start(self) -> None:
         wrong = self.cells.start()

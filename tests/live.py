@@ -5,9 +5,10 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 import psutil
 
@@ -19,10 +20,10 @@ LATER = 10.0
 
 
 @contextmanager
-def live_kernel() -> Iterator[LiveKernel]:
+def live_kernel(env: Mapping[str, str] = MappingProxyType({})) -> Iterator[LiveKernel]:
     """A kernel on a registry root of its own; at the end nothing that it started may be left."""
     root = Path(tempfile.mkdtemp(prefix="sm"))
-    live = LiveKernel(root)
+    live = LiveKernel(root, env)
     try:
         live.start()
         yield live

@@ -1,16 +1,21 @@
 from __future__ import annotations
 
+import importlib.metadata
+import time
 from collections.abc import Iterator
 
 import pytest
 
 from conftest import LiveKernel
-from page import Page
+from page import Page, PageModel
+from session_magics.display.busy import RESTATE_AFTER
 
 pytest.importorskip("anywidget")
-pytestmark = pytest.mark.kernel
+old = importlib.metadata.version("ipykernel").startswith("6.")
+pytestmark = [pytest.mark.kernel, pytest.mark.skipif(old, reason="ipykernel 6 has no threads: see test_kernels.py")]
 
 CAT = "%session start -- cat cat"
+SUBSHELLS = "len(get_ipython().kernel.shell_channel_thread.manager.list_subshell())"
 
 
 @pytest.fixture
@@ -58,3 +63,61 @@ def test_messages_are_no_cells_to_ipython(page: Page, kernel: LiveKernel) -> Non
 def test_cells_run_in_their_own_thread_as_before(page: Page, kernel: LiveKernel) -> None:
     assert kernel.run("import threading; print(threading.current_thread().name)").text == "MainThread\n"
     assert kernel.run("print('printed')").text == "printed\n"
+
+
+def test_a_cell_that_runs_cells_is_busy_to_its_end(page: Page) -> None:
+    cell = page.execute("import time; get_ipython().run_cell('1'); print('ran'); time.sleep(1)")
+    page.until(lambda: any(content.get("text") == "ran\n" for _, content in page.outputs))
+    page.statuses.clear()
+    page.send(page.models[0], {"t": "nudge"})
+    page.until(lambda: ("busy", cell) in page.statuses)
+
+
+def test_the_thread_is_made_anew_when_a_page_deletes_it(page: Page) -> None:
+    client, model = page.client, page.models[0]
+
+    def control(kind: str, content: dict[str, str]) -> dict[str, list[str]]:
+        client.control_channel.send(client.session.msg(kind, content))
+        return dict(client.get_control_msg(timeout=5)["content"])
+
+    for subshell in control("list_subshell_request", {})["subshell_id"]:
+        assert control("delete_subshell_request", {"subshell_id": subshell})["status"] == "ok"
+    cell = page.execute("import time; time.sleep(1)")
+    page.until(lambda: ("busy", cell) in page.statuses)
+    page.send(model, {"t": "in", "view": "v", "d": "key\n"})
+    page.until(lambda: model.data == b"key\r\nkey\r\n", 5.0)
+    assert ("idle", cell) not in page.statuses
+
+
+def test_unloading_ends_the_thread_and_loading_again_makes_another(page: Page, kernel: LiveKernel) -> None:
+    assert kernel.run(f"print({SUBSHELLS})").text == "1\n"
+    for count in (2, 3):
+        kernel.run("%unload_ext session_magics")
+        page.send(page.models[0], {"t": "nudge"})
+        assert kernel.run(f"print({SUBSHELLS})").text == "0\n"
+        kernel.run("%load_ext session_magics")
+        page.execute("%session show cat")
+        page.until(lambda: len(page.models) == count)  # noqa: B023
+        page.sync(page.models[-1])
+    page.until(lambda: page.models[-1].position >= 0)
+    assert kernel.run(f"print({SUBSHELLS})").text == "1\n"
+
+
+def test_what_a_button_shows_leaves_the_kernel_idle(kernel: LiveKernel) -> None:
+    page = Page(kernel.cells.client)
+    made = kernel.run(
+        "from comm import create_comm; from IPython.display import display\n"
+        "button = create_comm(target_name='button')\n"
+        "button.on_msg(lambda _: display(get_ipython().run_line_magic('session', 'start cat -- cat')))\n"
+        "print(button.comm_id)"
+    )
+    page.send(PageModel(made.text.strip(), {}), {})
+    page.until(lambda: page.models)
+    page.sync(page.models[0])
+    page.until(lambda: page.models[0].position >= 0)
+    page.statuses.clear()
+    page.send(page.models[0], {"t": "nudge"})
+    restated = time.monotonic() + 5 * RESTATE_AFTER
+    page.until(lambda: len(page.statuses) > 1 and time.monotonic() > restated)
+    assert page.statuses[-1][0] == "idle"
+    kernel.run("%session stop --all --now")

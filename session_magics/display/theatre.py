@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from session_magics.display.feed import Feed
+from session_magics.display.pump import Pump
 from session_magics.display.roster import Roster, TableFace
 from session_magics.display.routing import Router
 from session_magics.display.sender import Sender
@@ -24,9 +25,9 @@ LOOK_ALONE = 1.0
 class Theatre:
     """One a kernel. ``feed`` is called in the thread of a cell; ``close`` ends all threads."""
 
-    def __init__(self, ip: Any, registry: Registry) -> None:
+    def __init__(self, ip: Any, registry: Registry, pump: Pump) -> None:
         self._registry = registry
-        self.router = Router(ip)
+        self.router = Router(ip, pump)
         self._sender = Sender()
         self._feeds: dict[str, Feed] = {}
         self._nudge = threading.Event()

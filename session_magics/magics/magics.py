@@ -14,6 +14,7 @@ from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_
 from traitlets import Bool, Enum, Float, Int, TraitError, Unicode, validate
 
 from session_magics.display.cell import LIMIT
+from session_magics.display.pump import Pump
 from session_magics.errors import CellCommandError, SessionError, UsageMistake
 from session_magics.magics import notebook
 from session_magics.magics.cells import CellRunner
@@ -54,6 +55,7 @@ class SessionMagics(Magics):
         self._runner: CellRunner | None = None
         self._told = False
         self._theatre: Theatre | None = None
+        self._pump = Pump(shell)
 
     @validate("size", "shell_program")
     def _check_text(self, proposal: Any) -> str:
@@ -104,7 +106,7 @@ class SessionMagics(Magics):
         if self._theatre is None:
             from session_magics.display.theatre import Theatre
 
-            self._theatre = Theatre(self.shell, self.registry)
+            self._theatre = Theatre(self.shell, self.registry, self._pump)
         return self._theatre
 
     def terminal(self, session: Session, *, read_only: bool = False, rows: int | None = None) -> Terminal:
@@ -160,7 +162,8 @@ class SessionMagics(Magics):
         def run() -> None:
             self.runner.run(parse_cell(line), cell, notice=self._news())
 
-        _translated(run)
+        with self._pump.running():
+            _translated(run)
 
     @no_var_expand
     @line_magic
@@ -186,7 +189,8 @@ class SessionMagics(Magics):
             live = self.terminal if self.live else None
             return Verbs(self.registry, _show, live, notebook.line(self.shell)).call(words)
 
-        return Shown.of(_translated(run))
+        with self._pump.running():
+            return Shown.of(_translated(run))
 
 
 class Shown:

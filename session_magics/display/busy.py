@@ -1,0 +1,83 @@
+"""The busy indicator of the page, which goes on showing that a cell runs while messages of widgets are handled."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import Any
+
+RESTATE_AFTER = 0.03
+"""Seconds between the end of a message's handling and the word that a cell still runs: the page has taken in then that
+the message's own handling is over."""
+
+
+class RunningCell:
+    """Knows which cell runs, and tells the page so again after each message that is handled meanwhile.
+
+    The page takes the end of the handling for the end of the cell.
+    """
+
+    def __init__(self, ip: Any) -> None:
+        self._kernel: Any = getattr(ip, "kernel", None)
+        self._events = ip.events
+        self._lock = threading.Lock()
+        self._request: dict[str, Any] | None = None
+        self._depth = 0  # a cell may run others
+        self._handled = 0  # messages since the page was last told
+        if self._kernel is not None:
+            self._events.register("pre_run_cell", self._began)
+            self._events.register("post_run_cell", self._ended)
+            self._began(None)  # the cell that made us runs
+
+    def close(self) -> None:
+        """Watch no more."""
+        for event, callback in (("pre_run_cell", self._began), ("post_run_cell", self._ended)):
+            with contextlib.suppress(ValueError):
+                self._events.unregister(event, callback)
+        self._request = None
+
+    def _began(self, _info: object) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return
+        with self._lock, contextlib.suppress(Exception):
+            request = dict(self._kernel.get_parent("shell"))
+            if request["header"]["msg_type"] != "execute_request":  # a widget's button, say
+                return
+            same = self._request is not None and self._request["header"]["msg_id"] == request["header"]["msg_id"]
+            self._request, self._depth = request, self._depth + 1 if same else 1
+
+    def _ended(self, _result: object) -> None:
+        if threading.current_thread() is threading.main_thread():
+            with self._lock:
+                self._depth -= 1
+                if self._depth <= 0:
+                    self._request = None
+
+    def restate(self) -> None:
+        """A message was handled: say again, in a moment, that the kernel is busy, if a cell runs."""
+        with self._lock:
+            if self._request is not None:
+                self._handled += 1
+                if self._handled == 1:
+                    self._restate_later()
+
+    def _restate_later(self) -> None:
+        timer = threading.Timer(RESTATE_AFTER, self._restate_now)
+        timer.daemon = True
+        timer.start()
+
+    def _restate_now(self) -> None:
+        with self._lock, contextlib.suppress(Exception):
+            handled, self._handled = self._handled, 0
+            if self._request is not None:  # under the lock, so that it comes before the cell's own end
+                if handled > 1:  # the page may take in the end of the last one only after this
+                    self._handled = 1
+                    self._restate_later()
+                kernel = self._kernel
+                kernel.session.send(
+                    kernel.iopub_socket,
+                    "status",
+                    {"execution_state": "busy"},
+                    parent=self._request,
+                    ident=kernel._topic("status"),
+                )
