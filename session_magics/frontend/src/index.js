@@ -1,5 +1,6 @@
 // What the page loads once: the views of all our widgets.
 
+import { finalise } from "./finalise.js";
 import { sameModel } from "./model.js";
 import { TableView } from "./table.js";
 import { TerminalView } from "./terminal.js";
@@ -17,6 +18,7 @@ export function render({ model, el }) {
   const view = left ?? new (model.get("kind") === "table" ? TableView : TerminalView)({ model, el });
   left?.move({ model, el });
   open.add(view);
+  finalise(model);
   return () => {
     if (view.el !== el) return; // it has moved on
     open.delete(view);
