@@ -1,0 +1,75 @@
+"""Forgetting sessions that have ended, by age, number and size."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Sequence
+
+from session_magics.errors import SessionExists, SessionNotFound
+from session_magics.model import Exited, FailedToStart, SessionInfo
+from session_magics.registry import Registry
+
+
+def clean(
+    registry: Registry, *, older: float | None = None, keep: int | None = None, total: int | None = None
+) -> list[str]:
+    """Remove sessions that have ended, with their logs, and return their names.
+
+    Only an end that is on record counts: a session that is lost or whose state is not known may have living
+    processes, and stays until it is removed by name. Shells of other kernels are theirs. Without a limit all go.
+
+    Args:
+        older: seconds since the end; those that ended longer ago go.
+        keep: so many of the newest stay.
+        total: bytes that the kept ones may have on disk together; the oldest go first.
+    """
+    gone = []
+    for info in cleanable(registry.infos(), time.time(), older=older, keep=keep, total=total, size=disk_bytes):
+        with contextlib.suppress(SessionExists, SessionNotFound):  # started again, or removed, meanwhile
+            registry.remove(info.name)
+            gone.append(info.name)
+    return gone
+
+
+def cleanable(
+    infos: Sequence[SessionInfo],
+    now: float,
+    *,
+    older: float | None,
+    keep: int | None,
+    total: int | None,
+    size: Callable[[SessionInfo], int],
+) -> list[SessionInfo]:
+    """Return those of the sessions that ``clean`` removes at a time, the newest first; ``size`` gives bytes."""
+    ended = sorted((info for info in infos if _ended(info)), key=_end, reverse=True)
+    if older is None and keep is None and total is None:
+        return ended
+    kept, room, going = 0, total, []
+    for info in ended:
+        used = size(info) if room is not None else 0
+        too_old = older is not None and now - _end(info) > older
+        too_many = keep is not None and kept >= keep
+        if too_old or too_many or (room is not None and used > room):
+            going.append(info)
+            continue
+        kept += 1
+        room = room - used if room is not None else None
+    return going
+
+
+def _ended(info: SessionInfo) -> bool:
+    over = isinstance(info.state, FailedToStart) or (isinstance(info.state, Exited) and not info.state.background)
+    return over and bool(info.id) and "@" not in info.name
+
+
+def _end(info: SessionInfo) -> float:
+    return info.state.at if isinstance(info.state, Exited) else info.created
+
+
+def disk_bytes(info: SessionInfo) -> int:
+    """Bytes that a session's directory takes."""
+    with contextlib.suppress(OSError), os.scandir(info.directory) as entries:
+        return sum(entry.stat(follow_symlinks=False).st_size for entry in entries)
+    return 0
