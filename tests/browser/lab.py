@@ -1,103 +1,71 @@
-"""Driving a real JupyterLab in a browser: its server, a page, the cells of a notebook, a terminal widget in it."""
+"""Driving a notebook in JupyterLab or Notebook 7: a page, the cells of the notebook, the terminals in it."""
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Page
+import pytest
+from playwright.sync_api import Page, TimeoutError
+from servers import Server
 
-from session_magics import Registry
-
-START_LIMIT = 40.0
 WAIT_MS = 30_000
+OPEN_MS = 60_000
 
-FOLDERS: dict[str, Path] = {}
-"""The folder that each server shows."""
-
-READY = """() => {
-  const at = window.jupyterapp?.shell.currentWidget;
-  const session = at?.context?.sessionContext;
-  return session?.isReady && session.session?.kernel?.status === 'idle';
-}"""
 VIEWS = "[...document.querySelectorAll('.sm-outer')].map((one) => one.__session_magics).filter((one) => one?.el.isConnected)"
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-@contextlib.contextmanager
-def server(folder: Path, application: str = "lab") -> Iterator[str]:
-    """JupyterLab over a folder; gives its address."""
-    port = free_port()
-    command = [
-        sys.executable, "-m", "jupyter", application, "--no-browser", "--allow-root", f"--port={port}",
-        "--ServerApp.port_retries=0", "--IdentityProvider.token=", "--ServerApp.disable_check_xsrf=True",
-        "--LabApp.expose_app_in_browser=True", f"--ServerApp.root_dir={folder}",
-    ]  # fmt: skip
-    home = folder / "home"
-    settings = home / ".jupyter" / "lab" / "user-settings" / "@jupyterlab" / "apputils-extension"
-    settings.mkdir(parents=True)
-    (settings / "notification.jupyterlab-settings").write_text('{"fetchNews": "false"}')
-    env = dict(os.environ, HOME=str(home), SESSION_MAGICS_HOME=str(folder / "sessions"))
-    with (folder / "server.log").open("wb") as log:
-        process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder)
-    try:
-        address = f"http://127.0.0.1:{port}"
-        deadline = time.monotonic() + START_LIMIT
-        while True:
-            with contextlib.suppress(OSError):
-                urllib.request.urlopen(f"{address}/api").read()
-                break
-            assert process.poll() is None and time.monotonic() < deadline, (folder / "server.log").read_text()
-            time.sleep(0.1)
-        yield address
-    finally:
-        process.terminate()
-        process.wait(20)
-
-
-def notebook(path: Path, cells: Sequence[str]) -> None:
-    """Write a notebook of code cells."""
-    written = [
-        {"cell_type": "code", "id": f"c{n}", "metadata": {}, "outputs": [], "execution_count": None, "source": source}
-        for n, source in enumerate(cells)
-    ]
-    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    content = {"cells": written, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
-    path.write_text(json.dumps(content))
+"""The terminals of a page, from the top."""
+PANEL = "window.jupyterapp.shell.currentWidget"
+READY = """(name) => {
+  const panel = window.jupyterapp?.shell.currentWidget, session = panel?.context?.sessionContext;
+  return panel?.context?.path === name && session?.isReady && session.session?.kernel?.status === 'idle' &&
+    panel.content.widgets.length && panel.isVisible;
+}"""
+BOTH = pytest.mark.parametrize("frontend", ["lab", "notebook"])
+"""For tests of what JupyterLab and Notebook 7 may do differently."""
 
 
 class Lab:
     """One page that shows one notebook."""
 
-    def __init__(self, page: Page, address: str, path: Path) -> None:
-        self.page, self.address, self.path = page, address, path
+    def __init__(self, page: Page, server: Server, path: Path, frontend: str = "lab") -> None:
+        self.page, self.server, self.path, self.frontend = page, server, path, frontend
         self.open()
 
     def open(self) -> None:
-        """Open the notebook, or reload the page."""
-        self.page.goto(f"{self.address}/lab/tree/{self.path.name}?reset")
-        self.page.wait_for_function(READY, timeout=60_000)
+        """Open the notebook, in the JupyterLab that the page has if it has one."""
+        if self.frontend == "lab" and self.page.evaluate("() => Boolean(window.jupyterapp)"):
+            self.page.evaluate(
+                "async (path) => { await window.jupyterapp.commands.execute('docmanager:open', { path }); }", self.path.name
+            )
+            self._ready()
+        else:
+            self.reload()
+
+    def reload(self) -> None:
+        """Load the page anew."""
+        place = f"lab/tree/{self.path.name}?reset" if self.frontend == "lab" else f"notebooks/{self.path.name}"
+        self.page.goto(f"{self.server.address}/{place}")
+        self._ready()
+
+    def _ready(self) -> None:
+        self.page.wait_for_function(READY, arg=self.path.name, timeout=OPEN_MS)
+
+    def second_tab(self) -> Lab:
+        """The same notebook in another page of the browser."""
+        return Lab(self.page.context.new_page(), self.server, self.path, self.frontend)
+
+    def close(self) -> None:
+        """Close the notebook; its kernel goes on."""
+        self.page.evaluate(f"() => {{ if ({PANEL}?.context) {PANEL}.dispose(); }}")
+
+    # ---- cells
 
     def start(self, cell: int) -> None:
         """Begin to run a cell."""
         self.page.evaluate(
-            """(i) => { const at = window.jupyterapp.shell.currentWidget; at.content.activeCellIndex = i;
-                 window.jupyterapp.commands.execute('notebook:run-cell'); }""",
+            f"""(i) => {{ {PANEL}.content.activeCellIndex = i;
+                 window.jupyterapp.commands.execute('notebook:run-cell'); }}""",
             cell,
         )
 
@@ -109,53 +77,54 @@ class Lab:
     def wait_ran(self, cell: int) -> None:
         """Wait for the end of a cell that was started."""
         self.page.wait_for_function(
-            """(i) => { const cell = window.jupyterapp.shell.currentWidget.content.widgets[i];
-                 return cell.model.executionCount !== null && cell.model.executionState !== 'running'; }""",
+            f"""(i) => {{ const {{ model }} = {PANEL}.content.widgets[i];
+                 return model.executionCount !== null && model.executionState !== 'running'; }}""",
             arg=cell,
             timeout=WAIT_MS,
         )
 
+    def running(self, cell: int) -> bool:
+        """Whether a cell runs, as its prompt shows."""
+        return bool(self.page.evaluate(f"(i) => {PANEL}.content.widgets[i].model.executionState === 'running'", cell))
+
+    def wait_running(self, cell: int) -> None:
+        """Wait until a cell that was started runs."""
+        self.page.wait_for_function(
+            f"(i) => {PANEL}.content.widgets[i].model.executionState === 'running'", arg=cell, timeout=WAIT_MS
+        )
+
     def outputs(self, cell: int) -> list[dict[str, Any]]:
         """The outputs of a cell as they would be saved."""
-        return list(
-            self.page.evaluate(
-                "(i) => window.jupyterapp.shell.currentWidget.content.widgets[i].model.toJSON().outputs", cell
-            )
+        return list(self.page.evaluate(f"(i) => {PANEL}.content.widgets[i].model.toJSON().outputs", cell))
+
+    def output_text(self, cell: int) -> str:
+        """The text of a cell whose outputs are streams alone."""
+        outputs = self.outputs(cell)
+        assert {output["output_type"] for output in outputs} <= {"stream"}, outputs
+        return "".join("".join(output["text"]) for output in outputs)
+
+    def wait_output(self, cell: int, wanted: str) -> None:
+        """Wait until what a cell would save contains a text."""
+        self.page.wait_for_function(
+            f"([i, wanted]) => JSON.stringify({PANEL}.content.widgets[i].model.toJSON().outputs).includes(wanted)",
+            arg=[cell, wanted],
+            timeout=WAIT_MS,
         )
 
     def save(self) -> dict[str, Any]:
         """Save, and read what is on disk."""
-        self.page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
+        self.page.evaluate("async () => { await window.jupyterapp.commands.execute('docmanager:save'); }")
         return dict(json.loads(self.path.read_text()))
 
-    def theme(self, name: str) -> None:
-        """Change the theme: "JupyterLab Light" or "JupyterLab Dark"."""
-        self.page.evaluate("(t) => window.jupyterapp.commands.execute('apputils:change-theme', {theme: t})", name)
-        self.page.wait_for_function(
-            "(dark) => document.body.dataset.jpThemeLight === String(!dark)", arg="Dark" in name
-        )
-
-    def picture(self, name: str) -> None:
-        """Keep a picture of the page where the environment asks for it."""
-        if folder := os.environ.get("SCREENSHOTS"):
-            self.page.screenshot(path=f"{folder}/{name}.png")
-
-    def shut_down(self) -> None:
-        """End the sessions and the kernel."""
-        self.page.evaluate(
-            "() => { window.jupyterapp.shell.currentWidget.context.sessionContext.shutdown(); return null; }"
-        )
-        registry = Registry(FOLDERS[self.address] / "sessions")
-        registry.stop_all(now=True)
-        for info in registry.infos():
-            if not info.running and "@" not in info.name:
-                registry.remove(info.name, force=True)
+    def kernel(self, action: str) -> None:
+        """Have the kernel do something: "restart", "shutdown", "interrupt"."""
+        self.page.evaluate(f"async (action) => {{ await {PANEL}.context.sessionContext.session.kernel[action](); }}", action)
 
     def execute(self, code: str) -> None:
         """Run code in the kernel beside the cells."""
         self.page.evaluate(
-            """async (code) => { const kernel = window.jupyterapp.shell.currentWidget.context.sessionContext.session.kernel;
-                 await kernel.requestExecute({ code, stop_on_error: false }).done; }""",
+            f"""async (code) => {{ const {{ kernel }} = {PANEL}.context.sessionContext.session;
+                 await kernel.requestExecute({{ code, stop_on_error: false }}).done; }}""",
             code,
         )
 
@@ -167,20 +136,30 @@ class Lab:
 
     def wait_text(self, wanted: str, terminal: int = 0, timeout: int = WAIT_MS) -> None:
         """Wait until a terminal shows a text."""
+        self.wait_view("view.text().includes(wanted)", wanted, terminal, timeout=timeout)
+
+    def wait_view(self, condition: str, wanted: object = None, terminal: int = 0, timeout: int = WAIT_MS) -> None:
+        """Wait for a JavaScript condition on a terminal, named ``view``; ``wanted`` is handed to it."""
         try:
             self.page.wait_for_function(
-                f"([n, wanted]) => {VIEWS}[n]?.text().includes(wanted)", arg=[terminal, wanted], timeout=timeout
+                f"([n, wanted]) => {{ const view = {VIEWS}[n]; return view && ({condition}); }}",
+                arg=[terminal, wanted],
+                timeout=timeout,
             )
-        except Exception:
-            raise AssertionError(f"{wanted!r} did not appear in {self.text(terminal)!r}") from None
+        except TimeoutError:
+            raise AssertionError(f"not {condition} with {wanted!r}: {self.text(terminal)[-3000:]!r}") from None
+
+    def view(self, expression: str, terminal: int = 0) -> Any:
+        """The value of a JavaScript expression on a terminal, named ``view``."""
+        return self.page.evaluate(f"(n) => {{ const view = {VIEWS}[n]; return {expression}; }}", terminal)
 
     def focus(self, terminal: int = 0) -> None:
         """Give the keyboard to a terminal, once it is there."""
-        self.page.wait_for_function(f"(n) => {VIEWS}[n]", arg=terminal, timeout=WAIT_MS)
-        self.page.evaluate(f"(n) => {VIEWS}[n].term.focus()", terminal)
+        self.wait_view("true", terminal=terminal)
+        self.view("view.term.focus()", terminal)
 
     def type(self, text: str, terminal: int = 0) -> None:
-        """Type a line into a terminal by the keyboard."""
+        """Type into a terminal by the keyboard."""
         self.focus(terminal)
         self.page.keyboard.type(text)
 
@@ -199,3 +178,7 @@ class Lab:
             arg=[terminal, part, wanted],
             timeout=timeout,
         )
+
+    def count(self) -> int:
+        """How many terminals there are."""
+        return self.page.locator(".sm").count()

@@ -1,0 +1,133 @@
+"""The Jupyter server that browser tests talk to: its folder, its kernels, the notebooks in it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from session_magics import Registry
+
+START_LIMIT = 40.0
+STEP = 0.05
+
+LOAD = "%load_ext session_magics"
+
+
+@dataclass(frozen=True)
+class Server:
+    """One Jupyter server with JupyterLab, Notebook 7 and nbclassic."""
+
+    address: str
+    folder: Path
+    """What it shows."""
+    registry: Registry
+    """The sessions of its kernels."""
+
+    def call(self, method: str, path: str, content: object = None) -> Any:
+        """Use its REST interface."""
+        data = None if content is None else json.dumps(content).encode()
+        request = urllib.request.Request(f"{self.address}/{path}", data, method=method)
+        with urllib.request.urlopen(request) as answer:
+            return json.loads(answer.read() or b"null")
+
+    def start_kernel(self) -> str:
+        """Start a kernel; its id."""
+        return str(self.call("POST", "api/kernels", {"name": "python3"})["id"])
+
+    def end_kernel(self, kernel: str) -> None:
+        """End a kernel that may have ended already."""
+        with contextlib.suppress(urllib.error.HTTPError):
+            self.call("DELETE", f"api/kernels/{kernel}")
+
+    def settled(self, kernel: str, limit: float) -> bool:
+        """Whether a kernel runs nothing any more, at the latest after ``limit`` seconds."""
+        deadline = time.monotonic() + limit
+        while True:
+            try:
+                state = self.call("GET", f"api/kernels/{kernel}")["execution_state"]
+            except urllib.error.HTTPError:
+                return False
+            if state == "idle":
+                return True
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(STEP)
+
+    def bind(self, path: Path, kernel: str) -> None:
+        """Have a notebook opened with this kernel."""
+        name = str(path.relative_to(self.folder))
+        self.call("POST", "api/sessions", {"path": name, "name": name, "type": "notebook", "kernel": {"id": kernel}})
+
+    def clean(self) -> None:
+        """Stop and forget all sessions."""
+        self.registry.stop_all(now=True)
+        for info in self.registry.infos():
+            if not info.running and "@" not in info.name:
+                self.registry.remove(info.name, force=True)
+
+
+@contextlib.contextmanager
+def serve(folder: Path) -> Iterator[Server]:
+    """A Jupyter server that keeps everything under a folder."""
+    shown, home, sessions = folder / "notebooks", folder / "home", folder / "sessions"
+    settings = home / ".jupyter" / "lab" / "user-settings" / "@jupyterlab" / "apputils-extension"
+    settings.mkdir(parents=True)
+    (settings / "notification.jupyterlab-settings").write_text('{"fetchNews": "false"}')
+    shown.mkdir()
+    port = free_port()
+    command = [
+        sys.executable, "-m", "jupyter", "lab", "--no-browser", "--allow-root", f"--port={port}",
+        "--ServerApp.port_retries=0", "--IdentityProvider.token=", "--ServerApp.disable_check_xsrf=True",
+        "--LabApp.expose_app_in_browser=True", "--JupyterNotebookApp.expose_app_in_browser=True",
+        f"--ServerApp.root_dir={shown}",
+    ]  # fmt: skip
+    env = dict(os.environ, HOME=str(home), SESSION_MAGICS_HOME=str(sessions), SHELL="/bin/bash")
+    with (folder / "server.log").open("wb") as log:
+        process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=shown)
+    try:
+        address = f"http://127.0.0.1:{port}"
+        wait_answers(f"{address}/api", process, folder / "server.log")
+        yield Server(address, shown, Registry(sessions))
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def wait_answers(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    """Wait until a server that was started answers."""
+    deadline = time.monotonic() + START_LIMIT
+    while True:
+        with contextlib.suppress(OSError):
+            urllib.request.urlopen(url).read()
+            return
+        assert process.poll() is None and time.monotonic() < deadline, log.read_text()
+        time.sleep(STEP)
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def write_notebook(path: Path, cells: Sequence[str]) -> None:
+    """Write a notebook of code cells."""
+    written = [
+        {"cell_type": "code", "id": f"c{n}", "metadata": {}, "outputs": [], "execution_count": None, "source": source}
+        for n, source in enumerate(cells)
+    ]
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    content = {"cells": written, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+    path.write_text(json.dumps(content))
