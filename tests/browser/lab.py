@@ -36,7 +36,8 @@ class Lab:
         """Open the notebook, in the JupyterLab that the page has if it has one."""
         if self.frontend == "lab" and self.page.evaluate("() => Boolean(window.jupyterapp)"):
             self.page.evaluate(
-                "async (path) => { await window.jupyterapp.commands.execute('docmanager:open', { path }); }", self.path.name
+                "async (path) => { await window.jupyterapp.commands.execute('docmanager:open', { path }); }",
+                self.path.name,
             )
             self._ready()
         else:
@@ -118,7 +119,9 @@ class Lab:
 
     def kernel(self, action: str) -> None:
         """Have the kernel do something: "restart", "shutdown", "interrupt"."""
-        self.page.evaluate(f"async (action) => {{ await {PANEL}.context.sessionContext.session.kernel[action](); }}", action)
+        self.page.evaluate(
+            f"async (action) => {{ await {PANEL}.context.sessionContext.session.kernel[action](); }}", action
+        )
 
     def execute(self, code: str) -> None:
         """Run code in the kernel beside the cells."""

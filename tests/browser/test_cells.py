@@ -54,7 +54,9 @@ def test_nothing_of_a_password_is_in_the_page_or_the_notebook(opened: Open) -> N
     lab.type("xyzzy\n")
     lab.wait_text("5 letters\nGo on?")
     assert "xyzzy" not in lab.text() + lab.page.content()
-    assert lab.page.evaluate("() => [...document.querySelectorAll('input, textarea')].every((one) => one.value !== 'xyzzy')")
+    assert lab.page.evaluate(
+        "() => [...document.querySelectorAll('input, textarea')].every((one) => one.value !== 'xyzzy')"
+    )
     lab.type("\n")
     lab.wait_ran(1)
     lab.save()

@@ -61,7 +61,9 @@ def test_less_fills_the_height_and_scrolls(opened: Open) -> None:
     lab.run(2)
     lab.wait_text("numbers.txt")
     last = "view.fit.proposeDimensions().rows === view.term.rows"
-    lab.wait_view(f"{last} && [':', 'numbers.txt'].some((end) => view.text().endsWith(`\\n${{view.term.rows - 1}}\\n${{end}}`))")
+    lab.wait_view(
+        f"{last} && [':', 'numbers.txt'].some((end) => view.text().endsWith(`\\n${{view.term.rows - 1}}\\n${{end}}`))"
+    )
     rows = lab.view("view.term.rows")
     lab.type(" ")
     lab.wait_text(f"\n{2 * rows - 2}\n:")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import pictures
 import pytest
-from lab import Lab
+from lab import BOTH, Lab
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
 
@@ -125,3 +125,18 @@ def test_twenty_terminals_in_a_page(opened: Open) -> None:
     lab.type("typed\n", 19)
     lab.wait_text("typed\ntyped", 19)
     pictures.take(lab.page, "twenty")
+
+
+@BOTH
+def test_a_renewed_text_leaves_the_terminal_as_it_is(opened: Open) -> None:
+    # JupyterLab makes a new view when an output is updated, and forgets the old one.
+    lab = opened([r"%session start -- talk sh -c 'seq 1 100; echo $((40 + 2))nd; cat'"])
+    lab.run(1)
+    lab.wait_text("42nd")
+    before = lab.view("view.id")
+    lab.view("view.term.options.scrollback = 12345")
+    lab.wait_output(1, "42nd")
+    lab.type("typed\n")
+    lab.wait_text("typed\ntyped")
+    assert lab.view("[view.id, view.term.options.scrollback]") == [before, 12345]
+    lab.wait_bar("badge", "waiting for input")
