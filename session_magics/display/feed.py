@@ -60,6 +60,7 @@ class Feed:
         self._waiting = ""
         self._probed = self._moved = self._renewed = 0.0
         self._seen = self._kept = -1
+        self._owed = False
         self._focused: set[str] = set()
         self._was_running = self._facts["state"] in ("running", "backing-off")
 
@@ -68,6 +69,11 @@ class Feed:
         with self._lock:
             self._faces.append(face)
         return self._facts
+
+    def displayed(self) -> None:
+        """A model is in the notebook now: what ended meanwhile has had no text there to renew."""
+        self._owed = True
+        self._wake()
 
     def detach(self, face: Face) -> None:
         """Serve it no more; idempotent."""
@@ -193,7 +199,8 @@ class Feed:
                 face.show(found)
 
     def _still_due(self, now: float, running: bool, watched: bool) -> bool:
-        if self._was_running and not running:
+        owed, self._owed = self._owed, False
+        if not running and (self._was_running or owed):
             return True
         if self._kept == self._seen or not running or not watched or self._focused:
             return False

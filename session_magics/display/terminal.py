@@ -55,6 +55,7 @@ class TerminalModel(LiveWidget):
     def appear(self, still: str) -> None:
         """Display it in the cell that runs."""
         self.present(_titled(still, self.facts), {"session": str(self.facts["name"])})
+        self._feed.displayed()
 
     def close(self) -> None:
         """See LiveWidget."""
