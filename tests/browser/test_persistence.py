@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pictures
 import pytest
-from lab import BOTH, Lab
+from lab import BOTH, PANEL, Lab
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
 
@@ -114,3 +114,12 @@ def test_shell_cells_have_shell_colours(opened: Open) -> None:
     kinds = "() => window.jupyterapp.shell.currentWidget.content.widgets.map((one) => one.model.mimeType)"
     lab.page.wait_for_function(f"() => ({kinds})()[1] === 'text/x-sh'")
     assert lab.page.evaluate(kinds)[2] == "text/x-ipython"
+
+
+def test_programs_that_end_at_once_are_saved_with_their_end(opened: Open) -> None:
+    start = "for n in range(15): display(get_ipython().run_line_magic('session', f'start -- t{n} sh -c \"exit 3\"'))"
+    lab = opened([start])
+    lab.run(1)
+    lab.page.wait_for_function(
+        f"() => JSON.stringify({PANEL}.content.widgets[1].model.toJSON().outputs).split('exited 3').length > 15"
+    )
