@@ -5,7 +5,7 @@
   const pause = (ms) => new Promise((done) => setTimeout(done, ms));
   const sides = {
     ours: () => views()[0].term,
-    theirs: () => [...window.jupyterapp.shell.widgets("main")].find((one) => one.content?._term).content._term,
+    theirs: () => [...window.jupyterapp.shell.widgets("main")].find((one) => one.content?._term)?.content._term,
   };
 
   /** Milliseconds until something typed has been answered and drawn into the terminal's buffer. */
@@ -19,13 +19,17 @@
       term.input(key);
     });
 
-  const lastLines = ({ active }, count) =>
-    Array.from({ length: count }, (_, n) => active.getLine(active.length - 1 - n)?.translateToString(true) ?? "");
+  /** The lines above the cursor, the lowest first. */
+  const lastLines = ({ active }) =>
+    Array.from({ length: 4 }, (_, n) => active.getLine(active.baseY + active.cursorY - n)?.translateToString(true) ?? "");
 
   const bench = {
     over: false,
 
-    ready: () => Boolean(lastLines(sides.theirs().buffer, 100).find((line) => line.includes("$") || line.includes("#"))),
+    ready() {
+      const term = sides.theirs();
+      return Boolean(term && lastLines(term.buffer).find((line) => /[$#]/.test(line)));
+    },
 
     /** Milliseconds from typing a line until the terminal shows the line that ends its output. */
     until(side, line, end) {
@@ -33,7 +37,7 @@
       return new Promise((done) => {
         const began = performance.now();
         const once = term.onWriteParsed(() => {
-          if (!lastLines(term.buffer, 40).includes(end)) return;
+          if (!lastLines(term.buffer).includes(end)) return;
           once.dispose();
           done(performance.now() - began);
         });
@@ -64,7 +68,7 @@
 
     caughtUp(terminal) {
       const view = views()[terminal];
-      return view.stream.parsed === view.stream.position && lastLines(view.term.buffer, 40).includes("over");
+      return view.stream.parsed === view.stream.position && lastLines(view.term.buffer).includes("over");
     },
 
     /** Milliseconds from running a cell until the rows of a terminal show a text. */

@@ -28,6 +28,7 @@ from playwright.sync_api import Browser, sync_playwright
 from servers import LOAD, Server, serve, write_notebook
 
 from report import Figure, median
+from session_magics import Command
 
 KEYS = 70
 """Keys typed on each side; the first ten are warming up."""
@@ -71,8 +72,9 @@ class Bench:
         return lab
 
     def done(self, lab: Lab) -> None:
-        """Close the notebook and end its sessions."""
+        """Close the notebook and JupyterLab's terminal, and end the sessions."""
         lab.close()
+        self.page.evaluate("() => { for (const one of [...window.jupyterapp.shell.widgets('main')]) one.dispose(); }")
         self.server.clean()
 
     def call(self, function: str, *given: object) -> Any:
@@ -121,12 +123,12 @@ def rate(bench: Bench) -> Iterator[Figure]:
     file = coloured(bench.work / "rate", RATE_MB)
     lab = bench.open(["%session start -- rate bash --norc -i"])
     lab.run(1)
-    lab.wait_text("$")
+    lab.wait_text("bash-")
     bench.jupyter_terminal()
     rates: dict[str, list[float]] = {side: [] for side in SIDES}
     for number, side in itertools.product(range(RATE_RUNS), SIDES):
         took = bench.call("until", side, f"cat {file}; echo e''nd{number}\r", f"end{number}")
-        rates[side].append(RATE_MB * 1000 / took)
+        rates[side].append(file.stat().st_size / 1000 / took)
     for side in SIDES:
         yield median(f"rate, {side}", rates[side], "MB/s")
     yield Figure("rate, theirs : ours", statistics.median(rates["theirs"]) / statistics.median(rates["ours"]), "×")
@@ -143,7 +145,10 @@ def flood(bench: Bench) -> Iterator[Figure]:
         lab.run(cell)
         lab.wait_bar("badge", "waiting for input", cell - 1)
     registry = bench.server.registry
-    sessions = {"with": registry.get("seen"), "without": registry.start("unseen", ["bash", str(script)])}
+    sessions = {
+        "with": registry.get("seen"),
+        "without": registry.start("unseen", Command(("bash", str(script)), str(bench.work))),
+    }
     heaps, echoes = [bench.heap()], list[float]()
     for run in range(FLOOD_RUNS):
         for name in ("with", "without") if run % 2 else ("without", "with"):
@@ -214,7 +219,7 @@ def coloured(path: Path, megabytes: int) -> Path:
         for n in range(10_000)
     )
     block = b"".join(lines)
-    path.write_bytes((block * (megabytes * 1_000_000 // len(block) + 1))[: megabytes * 1_000_000])
+    path.write_bytes(block * round(megabytes * 1_000_000 / len(block)))
     return path
 
 
