@@ -145,10 +145,8 @@ def flood(bench: Bench) -> Iterator[Figure]:
         lab.run(cell)
         lab.wait_bar("badge", "waiting for input", cell - 1)
     registry = bench.server.registry
-    sessions = {
-        "with": registry.get("seen"),
-        "without": registry.start("unseen", Command(("bash", str(script)), str(bench.work))),
-    }
+    unseen = registry.start("unseen", Command(("bash", str(script)), str(bench.work)))
+    sessions = {"with": registry.get("seen"), "without": unseen}
     heaps, echoes = [bench.heap()], list[float]()
     for run in range(FLOOD_RUNS):
         for name in ("with", "without") if run % 2 else ("without", "with"):
