@@ -139,12 +139,53 @@ def test_a_long_log_is_shown_from_a_line_near_its_end(log: Log, page: Page) -> N
     assert log.data[begin - 1 : begin] == b"\n"
 
 
-def test_a_view_far_behind_is_taken_to_the_end(log: Log, page: Page) -> None:
+def outrun(log: Log, page: Page) -> int:
+    """A program that is too fast for a view; the offset that the view was taken to."""
     begun(page)
-    log.write(channel.SKIP_BYTES + channel.WINDOW_BYTES)
-    message = page.step()
+    log.write(channel.OUTRUN_BYTES + channel.WINDOW_BYTES)
+    message = page.step(channel.GLIMPSE_EVERY)
     assert message is not None
-    assert message[0]["p"] == 0 and message[0]["o"] > channel.SKIP_BYTES // 2
+    assert message[0]["p"] == 0 and message[0]["o"] >= len(log.data) - channel.GLIMPSE_BYTES
+    assert message[0]["o"] + len(message[1]) == len(log.data)
+    return len(log.data)
+
+
+def test_a_view_of_a_program_too_fast_for_it_sees_glimpses(log: Log, page: Page) -> None:
+    for _ in range(3):
+        position = outrun(log, page) if not log.data else len(log.data)
+        page.say("ack", n=position)
+        log.write(2 * channel.CALM_BYTES)
+        assert page.step(channel.GLIMPSE_EVERY / 2) is None
+        message = page.step(channel.GLIMPSE_EVERY / 2)
+        assert message is not None
+        assert message[0]["p"] == position and len(message[1]) <= channel.GLIMPSE_BYTES
+        assert message[0]["o"] + len(message[1]) == len(log.data)
+
+
+def test_it_gets_the_output_anew_once_the_program_is_slower(log: Log, page: Page) -> None:
+    page.say("ack", n=outrun(log, page))
+    log.write(100)
+    message = page.step(channel.GLIMPSE_EVERY)
+    assert message is not None
+    assert message[0]["t"] == "head" and message[0]["o"] == len(log.data) - 99
+    page.say("sync", **{"from": len(log.data) - 100, "s": 2})
+    answer = page.step()
+    assert answer is not None
+    assert answer[0]["reset"] and answer[0]["s"] == 2
+    assert 0 <= answer[0]["o"] - (len(log.data) - channel.REPLAY_BYTES) <= channel.LINE_NEAR
+    shown = answer[1]
+    while (message := page.step()) and message[0]["t"] == "o":
+        shown += message[1]
+        page.say("ack", n=message[0]["o"] + len(message[1]))
+    assert shown == log.data[answer[0]["o"] :]
+
+
+def test_a_glimpse_that_was_lost_is_missed(log: Log, page: Page) -> None:
+    position = outrun(log, page)
+    assert page.step(channel.GLIMPSE_EVERY) is None
+    message = page.step(channel.HEAD_EVERY)
+    assert message is not None
+    assert message[0]["p"] == position
 
 
 def test_the_size_follows_the_newest_view_and_then_the_one_that_is_used(log: Log, page: Page) -> None:

@@ -26,7 +26,16 @@ WINDOW_BYTES = 1024 * 1024
 REPLAY_BYTES = 2 * 1024 * 1024
 """Bytes that a new view is shown of a long log: more lines than its scrollback has."""
 SKIP_BYTES = 8 * 1024 * 1024
-"""Bytes that a view may be behind the program before it is taken to the end: it would scroll them away unseen."""
+"""Bytes that a view may be behind when it asks to be served from where it is."""
+OUTRUN_BYTES = 4 * 1024 * 1024
+"""Bytes that a view may be behind the program before it sees glimpses alone: the rest would scroll away unseen, and to
+draw it would take the processor from the program."""
+GLIMPSE_BYTES = 32 * 1024
+"""Bytes of a glimpse: more than fits on a screen."""
+GLIMPSE_EVERY = 0.2
+"""Seconds between two glimpses."""
+CALM_BYTES = 1024 * 1024
+"""Bytes between two glimpses below which a view can follow again: as much as a browser draws in that time."""
 LINE_NEAR = 64 * 1024
 """Bytes in which the beginning of a line is looked for where a replay begins."""
 SILENCE = 10.0
@@ -66,6 +75,8 @@ class View:
     touches: bool = True
     """Whether the person can do more than look; only then may the size follow it."""
     sent: float = 0.0
+    outrun: bool = False
+    """Whether the program is too fast for it, so that it has holes."""
 
     def served(self, now: float) -> bool:
         """Whether sending to it makes sense: it owes nothing, or has been heard lately."""
@@ -113,6 +124,8 @@ class Channel:
         known = self._views.get(view.id)
         if known is not None:
             view.hidden = known.hidden
+            if known.outrun:
+                view.position = -1  # what it has is full of holes
         elif view.touches:
             self.owner = view.id
         view.reset = view.position < 0
@@ -158,7 +171,7 @@ class Channel:
             end = self._log.end()
             if all(view.position >= end and view.request is None for view in views):
                 self.drained = end
-            ready = [view for view in views if self._wants(view, end)]
+            ready = [view for view in views if self._wants(view, end, now)]
             if ready and now < self._next:
                 return False, self._next
             if ready:
@@ -166,9 +179,12 @@ class Channel:
                 return True, self._next
             return self._remind(views, now)
 
-    def _wants(self, view: View, end: int) -> bool:
+    def _wants(self, view: View, end: int, now: float) -> bool:
         if view.request is not None:
             return True
+        if view.outrun or end - view.position > OUTRUN_BYTES:
+            view.outrun = True
+            return now >= self._glimpse_due(view)
         return view.position < end and view.position - view.acked < WINDOW_BYTES
 
     def _send(self, ready: list[View], end: int, now: float) -> None:
@@ -176,17 +192,23 @@ class Channel:
         first = min(ready, key=lambda view: (view.request is None, view.sent, view.position))
         if first.request is not None:
             self._answer(first, end)
-            group = [first]
+            self._deliver([first], first.position, end, now)
+        elif not first.outrun:
+            alike = (view for view in ready if view.request is None and not view.outrun and view.port is first.port)
+            self._deliver([view for view in alike if view.position == first.position], first.position, end, now)
+        elif end - first.position < CALM_BYTES and first.acked >= first.position:
+            # The program is slower again. A view that asks gets the output anew, without holes.
+            first.sent, self._next = now, now + PACE
+            first.port.post({"t": "head", "v": [first.id], "o": first.position + 1})
         else:
-            group = [
-                view
-                for view in ready
-                if view.request is None and view.port is first.port and view.position == first.position
-            ]
-        position = first.position
-        offset, data = next(self._log.read(self._after_skip(position, end), end), (max(position, end), b""))
+            self._deliver([first], max(first.position, self._line_near(end - GLIMPSE_BYTES)), end, now)
+
+    def _deliver(self, group: list[View], start: int, end: int, now: float) -> None:
+        """Send one message, from ``start`` on if the log still has it, to views that are at the same place."""
+        first = group[0]
+        offset, data = next(self._log.read(start, end), (max(start, end), b""))
         data = data[:BUFFER_BYTES]
-        message: dict[str, Any] = {"t": "o", "v": [view.id for view in group], "p": position, "o": offset}
+        message: dict[str, Any] = {"t": "o", "v": [view.id for view in group], "p": first.position, "o": offset}
         if first.request is not None:
             message |= {"s": first.request, "reset": first.reset}
         for view in group:
@@ -207,22 +229,20 @@ class Channel:
 
     def _replay_start(self, oldest: int, end: int) -> int:
         start = end - REPLAY_BYTES
-        if start <= oldest:
-            return oldest
-        near = self._log.bytes(start, start + LINE_NEAR)
-        return start + near.find(b"\n") + 1
+        return oldest if start <= oldest else self._line_near(start)
 
-    def _after_skip(self, position: int, end: int) -> int:
-        return position if end - position <= SKIP_BYTES else self._replay_start(position, end)
+    def _line_near(self, start: int) -> int:
+        return start + self._log.bytes(start, start + LINE_NEAR).find(b"\n") + 1
+
+    def _glimpse_due(self, view: View) -> float:
+        return view.sent + (GLIMPSE_EVERY if view.acked >= view.position else HEAD_EVERY)
 
     def _remind(self, views: list[View], now: float) -> tuple[bool, float | None]:
         """Tell a view that has not answered for a while where it should be: it may have lost the last message."""
         owing = [view for view in views if view.acked < view.position]
-        if not owing:
-            return False, None
-        due = min(view.sent for view in owing) + HEAD_EVERY
-        if now < due:
-            return False, due
+        dues = [view.sent + HEAD_EVERY for view in owing] + [self._glimpse_due(view) for view in views if view.outrun]
+        if not owing or now < min(view.sent for view in owing) + HEAD_EVERY:
+            return False, min(dues, default=None)
         late = min(owing, key=lambda view: view.sent)
         late.sent = now
         late.port.post({"t": "head", "v": [late.id], "o": late.position})
