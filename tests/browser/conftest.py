@@ -73,6 +73,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             yield running
 
 
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A page of a browser that knows nothing yet."""
+    context = browser.new_context(viewport=SIZE)  # type: ignore[arg-type]
+    yield context.new_page()
+    context.close()
+
+
 class Desk:
     """The pages and the kernel that tests share, made when they are needed."""
 

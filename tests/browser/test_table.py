@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import pictures
 import pytest
-from lab import Lab
+from lab import BOTH, Lab
 from playwright.sync_api import expect
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
@@ -24,6 +25,7 @@ def listed(opened: Open, line: str = "%session list") -> Lab:
     return lab
 
 
+@BOTH
 def test_sessions_are_listed_stopped_and_removed(opened: Open) -> None:
     lab = listed(opened)
     table = lab.page.locator(".sm-list")
@@ -34,6 +36,7 @@ def test_sessions_are_listed_stopped_and_removed(opened: Open) -> None:
     expect(job.locator(".sm-col-last")).to_have_text("working")
     expect(web.locator(".sm-col-cpu")).to_have_text("0 %")
     expect(web.locator(".sm-col-memory")).to_contain_text("B")
+    pictures.both(lab.page, f"table-{lab.frontend}")
     table.get_by_role("button", name="Stop web").click()
     expect(web.locator(".sm-col-state")).to_contain_text("killed")
     table.get_by_role("button", name="Remove job").click()
@@ -66,3 +69,46 @@ def test_a_table_of_a_label_says_so(opened: Open) -> None:
     lab = listed(opened, "%session list --label crew=a")
     expect(lab.page.locator(".sm-list .sm-labels")).to_have_text("crew=a")
     expect(lab.page.locator(".sm-list tbody .sm-col-name")).to_have_text(["web"])
+
+
+@BOTH
+def test_the_keyboard_alone_walks_through_the_table_and_a_terminal(opened: Open) -> None:
+    lab = listed(opened)
+    expect(lab.page.locator(".sm-list tbody tr")).to_have_count(2)
+    lab.page.locator(".sm-list .sm-filter").focus()
+    walk(lab, "Tab", "Show the terminal of web")
+    lab.page.keyboard.press("Enter")
+    lab.page.wait_for_function(f"() => {OPENED}")
+    walk(lab, "Tab", "Terminal of web")
+    lab.page.keyboard.type("by keys\n")
+    lab.page.wait_for_function(f"() => {OPENED}.text().includes('got by keys')")
+    pictures.both(lab.page, f"table-terminal-{lab.frontend}")
+    lab.page.keyboard.press("Control+Shift+Enter")
+    assert lab.page.evaluate("() => !document.activeElement.closest('.sm-shown')")
+    lab.page.locator(".sm-list .sm-filter").focus()
+    walk(lab, "Tab", "Stop web")
+    lab.page.keyboard.press("Enter")
+    expect(lab.page.locator(".sm-list tbody tr").first.locator(".sm-col-state")).to_contain_text("killed")
+
+
+def walk(lab: Lab, key: str, label: str, limit: int = 60) -> None:
+    """Press a key until something whose label begins so has the keyboard."""
+    seen = []
+    for _ in range(limit):
+        lab.page.keyboard.press(key)
+        seen.append(lab.page.evaluate("() => document.activeElement.getAttribute('aria-label') ?? ''"))
+        if seen[-1].startswith(label):
+            return
+    raise AssertionError(f"{label!r} did not come: {seen}")
+
+
+def test_the_saved_file_has_the_table_as_text(opened: Open) -> None:
+    lab = listed(opened)
+    lab.page.get_by_role("button", name="Stop web").click()
+    lab.wait_output(2, "killed")
+    saved = lab.save()
+    (output,) = saved["cells"][2]["outputs"]
+    lines = "".join(output["data"]["text/plain"]).split("\n")
+    assert lines[0].split()[:2] == ["NAME", "STATE"]
+    assert {line.split()[0] for line in lines[1:]} >= {"web", "job"}
+    assert "widgets" not in saved["metadata"]

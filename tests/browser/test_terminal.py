@@ -48,20 +48,6 @@ def test_the_end_is_shown_and_restart_begins_anew(opened: Open) -> None:
     assert lab.text().count("working") == 2
 
 
-def test_a_renewed_output_keeps_its_view(opened: Open) -> None:
-    lab = opened(["%session start -- job sh -c 'echo working; read answer; exit 3'"])
-    lab.run(1)
-    lab.wait_bar("badge", "waiting for input")
-    lab.page.evaluate("() => { window.first = document.querySelector('.sm-outer'); }")
-    lab.type("\n")
-    lab.page.wait_for_function(
-        """() => JSON.stringify(window.jupyterapp.shell.currentWidget.content.widgets[1].model.toJSON().outputs)
-             .includes('exited 3')"""
-    )
-    lab.wait_bar("badge", "exited 3")
-    lab.page.wait_for_function("() => document.querySelector('.sm-outer') === window.first")
-
-
 def test_hidden_input_is_announced(opened: Open) -> None:
     lab = opened(["""%session start -- ask bash -c 'read -s -p "Password: " word; echo; echo "${#word} letters"'"""])
     lab.run(1)
