@@ -29,7 +29,8 @@ def dress(page: Page, theme: str) -> None:
         "async (t) => { await window.jupyterapp.commands.execute('apputils:change-theme', {theme: `JupyterLab ${t}`}); }",
         theme,
     )
-    page.wait_for_function("(light) => document.body.dataset.jpThemeLight === String(light)", arg=theme == "Light")
+    worn = "document.body.dataset.jpThemeLight === String(light) && !document.querySelector('#jupyterlab-splash')"
+    page.wait_for_function(f"(light) => {worn}", arg=theme == "Light")
 
 
 def both(page: Page, name: str) -> None:

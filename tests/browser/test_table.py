@@ -104,7 +104,7 @@ def walk(lab: Lab, key: str, label: str, limit: int = 60) -> None:
 
 def test_the_saved_file_has_the_table_as_text(opened: Open) -> None:
     lab = listed(opened)
-    lab.page.get_by_role("button", name="Stop web").click()
+    lab.execute("get_ipython().run_line_magic('session', 'stop web')")
     lab.wait_output(2, "killed")
     saved = lab.save()
     (output,) = saved["cells"][2]["outputs"]
