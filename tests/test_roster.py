@@ -12,6 +12,7 @@ from rounds import until
 from session_magics import Command, Registry, Session
 from session_magics.display import roster as module
 from session_magics.display.roster import Roster
+from session_magics.listing import Observer
 
 
 class Table:
@@ -21,7 +22,8 @@ class Table:
         self.messages: list[Mapping[str, Any]] = []
         self.stills: list[str] = []
         self.opened: list[str] = []
-        self.roster = Roster(registry, labels or {}, self)
+        rows = Observer().rows(registry.infos(labels or {}))
+        self.roster = Roster(registry, labels or {}, self, rows)
 
     def post(self, content: Mapping[str, Any], buffers: Sequence[bytes] = ()) -> None:
         self.messages.append(content)
@@ -144,9 +146,9 @@ def test_the_text_in_the_notebook_follows_the_states(
     monkeypatch.setattr(module, "EVERY", 0.02)
     monkeypatch.setattr(module, "STILL_EVERY", 0.0)
     real.start("web", Command(("sleep", "100")))
+    table.say("focus", on=True)
     table.say("seen", seen=True)
     until(table.rows)
-    table.say("focus", on=True)
     real.get("web").stop(now=True)
     until(lambda: table.row("web")["state"] == "exited")
     assert table.stills == []  # who types would lose the place
@@ -160,3 +162,16 @@ def test_close_ends_the_thread(table: Table) -> None:
     until(watchers)
     table.roster.close()
     assert not watchers()
+
+
+def test_the_text_is_renewed_if_a_session_ended_before_anybody_looked(
+    real: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "STILL_EVERY", 0.1)
+    session = real.start("web", Command(("sleep", "100")))
+    table = Table(real)
+    session.stop(now=True)
+    table.say("seen", seen=True)
+    until(lambda: table.stills)
+    assert "killed by signal" in table.stills[-1]
+    table.roster.close()

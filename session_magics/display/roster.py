@@ -40,7 +40,10 @@ class TableFace(Port, Protocol):
 class Roster:
     """One shown table. ``receive`` is for the router's thread and does not block; the rest is done by its own."""
 
-    def __init__(self, registry: Registry, labels: Mapping[str, str], face: TableFace) -> None:
+    def __init__(
+        self, registry: Registry, labels: Mapping[str, str], face: TableFace, shown: Sequence[Row] = ()
+    ) -> None:
+        """Serve the sessions with these labels; ``shown`` are the rows whose text is in the notebook."""
         self._registry, self._labels, self._face = registry, labels, face
         self._observer = Observer()
         self._lock = threading.Lock()
@@ -50,7 +53,7 @@ class Roster:
         self._busy: dict[str, str] = {}
         self._names: Mapping[str, str] = {}
         self._thread: threading.Thread | None = None
-        self._kept: Sequence[tuple[str, str]] | None = None
+        self._kept = _states(shown)
         self._renewed = time.monotonic()
         self._closed = False
 
@@ -140,11 +143,9 @@ class Roster:
         rows = self._observer.rows(self._registry.infos(self._labels))
         self._names = {_id(row): row.info.name for row in rows}
         self._face.post({"t": "rows", "at": time.time(), "rows": [self._content(row) for row in rows]})
-        states = [(row.info.name, describe(row.info.state)) for row in rows]
+        states = _states(rows)
         now = time.monotonic()
-        if self._kept is None:
-            self._kept = states  # what was displayed is of this moment
-        elif states != self._kept and not self._focused and now - self._renewed > STILL_EVERY:
+        if states != self._kept and not self._focused and now - self._renewed > STILL_EVERY:
             self._kept, self._renewed = states, now
             self._face.renew(table(rows))
 
@@ -176,6 +177,10 @@ class Roster:
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join(1.0)
+
+
+def _states(rows: Sequence[Row]) -> Sequence[tuple[str, str]]:
+    return [(row.info.name, describe(row.info.state)) for row in rows]
 
 
 def _id(row: Row) -> str:

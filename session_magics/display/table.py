@@ -20,11 +20,11 @@ class TableModel(LiveWidget):
     labels = Dict().tag(sync=True)
     """Those that all its sessions carry."""
 
-    def __init__(self, theatre: Theatre, labels: Mapping[str, str]) -> None:
+    def __init__(self, theatre: Theatre, listing: Listing) -> None:
         self._theatre = theatre
         self._terminals: dict[str, TerminalModel] = {}
-        self._roster = theatre.roster(labels, self)
-        super().__init__(theatre.router, kind="table", labels=dict(labels))
+        self._roster = theatre.roster(listing, self)
+        super().__init__(theatre.router, kind="table", labels=dict(listing.labels))
 
     def received(self, content: Mapping[str, Any]) -> None:
         """See LiveWidget."""
@@ -51,4 +51,4 @@ class TableModel(LiveWidget):
 
 def show_table(theatre: Theatre, listing: Listing) -> None:
     """Display a live table of the sessions that carry the listing's labels; the listing itself stands for it."""
-    TableModel(theatre, listing.labels).present(str(listing), {"sessions": "table"})
+    TableModel(theatre, listing).present(str(listing), {"sessions": "table"})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
 from typing import Any
 
 from session_magics.display.feed import Feed
@@ -13,6 +12,7 @@ from session_magics.display.roster import Roster, TableFace
 from session_magics.display.routing import Router
 from session_magics.display.sender import Sender
 from session_magics.errors import SessionError
+from session_magics.listing import Listing
 from session_magics.registry import Registry
 from session_magics.session import Session
 
@@ -54,9 +54,9 @@ class Theatre:
         self._ended.append(feed)
         self.wake()
 
-    def roster(self, labels: Mapping[str, str], face: TableFace) -> Roster:
-        """What serves one table."""
-        roster = Roster(self._registry, labels, face)
+    def roster(self, listing: Listing, face: TableFace) -> Roster:
+        """What serves the table that shows a listing."""
+        roster = Roster(self._registry, listing.labels, face, listing.rows)
         self._rosters.append(roster)
         return roster
 
