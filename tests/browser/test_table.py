@@ -74,7 +74,8 @@ def test_a_table_of_a_label_says_so(opened: Open) -> None:
 @BOTH
 def test_the_keyboard_alone_walks_through_the_table_and_a_terminal(opened: Open) -> None:
     lab = listed(opened)
-    expect(lab.page.locator(".sm-list tbody tr")).to_have_count(2)
+    web = lab.page.get_by_role("row").filter(has=lab.page.get_by_role("rowheader", name="web"))
+    expect(web.locator(".sm-col-state")).to_have_text("running")
     lab.page.locator(".sm-list .sm-filter").focus()
     walk(lab, "Tab", "Show the terminal of web")
     lab.page.keyboard.press("Enter")
@@ -88,7 +89,7 @@ def test_the_keyboard_alone_walks_through_the_table_and_a_terminal(opened: Open)
     lab.page.locator(".sm-list .sm-filter").focus()
     walk(lab, "Tab", "Stop web")
     lab.page.keyboard.press("Enter")
-    expect(lab.page.locator(".sm-list tbody tr").first.locator(".sm-col-state")).to_contain_text("killed")
+    expect(web.locator(".sm-col-state")).to_contain_text("killed")
 
 
 def walk(lab: Lab, key: str, label: str, limit: int = 60) -> None:
