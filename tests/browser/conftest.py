@@ -22,8 +22,8 @@ if find_spec("playwright") is None or find_spec("jupyterlab") is None or find_sp
     collect_ignore_glob = ["test_*.py"]  # the group browser is not installed
 else:
     import pictures
-    from lab import Lab
-    from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+    from lab import WAIT_MS, Lab
+    from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
     from servers import LOAD, Server, serve, write_notebook
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-renderer-backgrounding"]
@@ -51,6 +51,7 @@ FAILED = pytest.StashKey[bool]()
 def browser() -> Iterator[Browser]:
     """Chromium: the system's if there is one, else playwright's own."""
     program = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    expect.set_options(timeout=WAIT_MS)  # its own five seconds are few on a busy machine
     with sync_playwright() as playwright:
         try:
             started = playwright.chromium.launch(executable_path=program, args=FLAGS)
