@@ -443,7 +443,7 @@ ${d.join(`
 .sm button[data-action="reader"]:not(:focus) {
   position: absolute; width: 1px; height: 1px; padding: 0; overflow: hidden; clip-path: inset(50%); white-space: nowrap;
 }
-.sm-screen { height: var(--sm-height); min-height: 72px; padding: 8px 4px 6px 10px; box-sizing: border-box; background: var(--sm-term); overflow: hidden; }
+.sm-screen { height: var(--sm-height); min-height: 72px; padding: 8px 4px 6px 10px; box-sizing: border-box; background: var(--sm-term); overflow: clip; } /* not hidden, which can still be scrolled */
 .sm-place, .sm-place .xterm { height: 100%; }
 .sm-guest .sm-screen { overflow: auto; }
 .sm-guest .sm-place, .sm-guest .sm-place .xterm { height: auto; }
