@@ -81,6 +81,9 @@ def test_text_is_found_and_copied(opened: Open) -> None:
     lab = opened(["%session start -- list sh -c 'seq 1 300; read stay'"])
     lab.run(1)
     lab.wait_text("\n300")
+    lab.wait_bar("badge", "waiting for input")
+    lab.wait_view("view.fit.proposeDimensions().rows === view.term.rows")
+    assert lab.view("view.screen.scrollTop") == 0  # no row is hidden above, none is empty below
     lab.press("find")
     lab.page.locator(".sm-find input").fill("23")
     lab.page.wait_for_selector(".sm-find span:has-text('of 13')")
