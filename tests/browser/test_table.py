@@ -74,7 +74,7 @@ def test_a_table_of_a_label_says_so(opened: Open) -> None:
 
 @BOTH
 def test_the_keyboard_alone_walks_through_the_table_and_a_terminal(opened: Open) -> None:
-    lab = listed(opened)
+    lab = listed(opened, "%session list --label crew=a")  # one row alone, which Tab leads to
     web = lab.page.get_by_role("row").filter(has=lab.page.get_by_role("rowheader", name="web"))
     expect(web.locator(".sm-col-state")).to_have_text("running")
     lab.page.locator(".sm-list .sm-filter").focus()
