@@ -19,7 +19,7 @@ from session_magics.errors import (
     UsageMistake,
     WaitTimeout,
 )
-from session_magics.log import EventReader, LogReader
+from session_magics.log import Event, EventReader, LogReader
 from session_magics.model import BackingOff, Exited, Running, SessionInfo, State, Unknown, check_size, describe
 from session_magics.news import NO_OFFSET, News
 from session_magics.shell import Attachment, Cell
@@ -124,13 +124,18 @@ class Session:
 
     def command(self) -> str | None:
         """The first line of the cell command that runs in a shell session now; None if none does."""
+        event = self.begun()
+        return None if event is None else str(event.data.get("text", ""))
+
+    def begun(self) -> Event | None:
+        """The begin of the cell command that runs in a shell session now; None if none does."""
         try:
             size = os.stat(f"{self.directory}/log.idx").st_size
         except OSError:
             return None
         events, _ = EventReader(self.directory).events(max(0, size - INDEX_TAIL))
         last = next((event for event in reversed(events) if event.kind in ("begin", "end")), None)
-        return str(last.data.get("text", "")) if last is not None and last.kind == "begin" else None
+        return last if last is not None and last.kind == "begin" else None
 
     def send(self, data: str | bytes) -> None:
         """Type into the program exactly this: no Enter is added (it is ``"\\r"``), text is sent as UTF-8.

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import time
+from pathlib import Path
+
 import pytest
 
 from conftest import LiveKernel
 from page import Page
+from session_magics import Registry
 
 pytest.importorskip("anywidget")
 pytestmark = pytest.mark.kernel
@@ -72,3 +76,28 @@ def test_a_cell_can_be_a_terminal_from_its_first_byte_on(kernel: LiveKernel) -> 
     page.until(lambda: b"well" in page.models[0].data)
     page.send(page.models[0], {"t": "in", "view": "v", "d": "on\r"})
     page.until(lambda: "".join(content.get("text", "") for _, content in page.outputs) == "well\non\n")
+
+
+def test_the_age_in_a_cells_terminal_is_that_of_its_command(kernel: LiveKernel, root: Path) -> None:
+    kernel.run("%%sh_session\n:")
+    [shell] = Registry(root).infos()
+    page = Page(kernel.cells.client)
+    before = time.time()
+    page.execute("%%sh_session\nread word")
+    page.until(lambda: page.models)
+    facts = page.models[0].state["facts"]
+    assert facts["command"] == "read word" and facts["since"] >= before > shell.created
+    page.send(page.models[0], {"t": "in", "view": "v", "d": "on\r"})
+    page.until(lambda: page.statuses[-1][0] == "idle")
+
+
+def test_a_silent_command_gets_a_terminal_too_and_can_be_interrupted_there(kernel: LiveKernel) -> None:
+    kernel.run("%%sh_session\n:")
+    page = Page(kernel.cells.client)
+    cell = page.execute("%%sh_session\nsleep 600")
+    page.until(lambda: page.models)
+    page.sync(page.models[0])
+    page.until(lambda: [kind for kind, _ in page.outputs] == ["display_data"])
+    page.send(page.models[0], {"t": "interrupt", "view": "v"})
+    page.until(lambda: ("idle", cell) in page.statuses)
+    assert [content["text"] for _, content in page.outputs] == ["\n"]  # bash's own

@@ -34,20 +34,21 @@ def read(session: Session, *, owner: str = "", waiting: str = "") -> Facts:
     except SessionError as error:
         return _gone(session, str(error))
     code, signal, until = _end(info.state)
+    command = session.begun() if info.shell and info.running else None
     return {
         "name": info.name,
         "state": state_word(info.state),
         "text": describe(info.state),
         "program": cut(shlex.join(info.argv)),
         "directory": short_path(directory(info)),
-        "since": since(info),
+        "since": command.time if command is not None else since(info),
         "until": until,
         "code": code,
         "signal": signal,
         "size": list(info.size),
         "owner": owner,
         "waiting": waiting if info.running else "",
-        "command": cut(session.command() or "") if info.shell and info.running else "",
+        "command": cut(str(command.data.get("text", ""))) if command is not None else "",
         "generation": info.generation,
     }
 

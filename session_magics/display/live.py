@@ -12,6 +12,8 @@ from session_magics.shell import Cell
 
 PATIENCE = 0.5
 """Seconds for which a cell is text: most commands end before, and their output never needs to change its form."""
+SILENT_PATIENCE = 2.0
+"""The same for a command that has printed nothing: an empty terminal is of use to those who wait longer."""
 ANSWER_LIMIT = 1.5
 """Seconds for a page to say that it has a terminal; after them the cell stays text. The first one of a page is slow."""
 _DRAWS = re.compile(rb"\x1b\[(?:\?(?:\d+;)*(?:47|1047|1049)h|\d*;?\d*[Hf]|\d*[ABd])")
@@ -84,15 +86,17 @@ class LiveOutput:
 
     def __init__(
         self,
+        cell: Cell,
         output: CellOutput,
         curtain: Curtain,
         screen: Callable[[Cell], Screen | None],
         *,
         patience: float = PATIENCE,
     ) -> None:
-        self._output, self._curtain, self._make, self._patience = output, curtain, screen, patience
+        self._cell, self._output, self._curtain = cell, output, curtain
+        self._make, self._patience = screen, patience
         self._begun = time.monotonic()
-        self._cell: Cell | None = None
+        self._printed = False
         self._screen: Screen | None = None
         self._asked: float | None = None
         self._looked = 0
@@ -104,7 +108,7 @@ class LiveOutput:
 
     def advance(self, cell: Cell, upto: int) -> None:
         """See Sink."""
-        self._cell = cell
+        self._printed = True
         now = time.monotonic()
         if now >= self._output.due(now):
             self._output.advance(cell, upto)
@@ -132,7 +136,8 @@ class LiveOutput:
     def at_hand(self, asks: bool) -> bool:
         """Whether the person types into the terminal itself, or is about to; see Foreground."""
         now = time.monotonic()
-        if self._asked is None and self._cell is not None and (asks or now - self._begun >= self._patience):
+        patience = self._patience if self._printed else SILENT_PATIENCE
+        if self._asked is None and self._cell.begin is not None and (asks or now - self._begun >= patience):
             self._ask(self._cell, now)
         self._appear()
         waiting = self._screen is not None and self._asked is not None and now - self._asked < ANSWER_LIMIT

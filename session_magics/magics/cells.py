@@ -188,7 +188,7 @@ class CellRunner:
             curtain = Curtain(writer)
             sinks.append(self._sink(options, curtain))
             patience = 0.0 if self._defaults.display == "terminal" else PATIENCE
-            with contextlib.closing(LiveOutput(sinks[-1], curtain, self._screen, patience=patience)) as live:
+            with contextlib.closing(LiveOutput(cell, sinks[-1], curtain, self._screen, patience=patience)) as live:
                 complete(cell, sink=live, asker=asker, timeout=timeout, at_hand=live.at_hand)
 
         try:

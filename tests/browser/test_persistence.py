@@ -14,6 +14,7 @@ Open = Callable[[Sequence[str]], Lab]
 
 COLOURS = r"""printf "\033[1;3%dmline %d\033[0m of \033[48;5;%dmmany\033[0m ✓ 漢字\n" $((n % 8)) $n $n"""
 TALK = f"""%session start -- talk bash -c 'for n in {{1..200}}; do {COLOURS}; done; cat'"""
+LABEXTENSION = "**/extensions/session-magics/**"
 WIDGET_BYTES = 2048
 """What a terminal may add to a saved notebook."""
 
@@ -78,6 +79,23 @@ def test_a_session_outlives_the_kernel(opened_alone: Open) -> None:
     lab.wait_text("hello\nbefore\nbefore")
     lab.type("after\n")
     lab.wait_text("after\nafter")
+
+
+@BOTH
+def test_the_page_itself_leaves_text_where_the_kernel_restarts(opened_alone: Open) -> None:
+    """Where the server is not the kernel's own, it has no labextension of ours."""
+    lab = opened_alone(["%session start -- talk sh -c 'echo hello; cat'"])
+    lab.run(1)
+    lab.wait_text("hello")
+    lab.save()
+    lab.page.route(LABEXTENSION, lambda route: route.abort())
+    lab.reload()
+    assert lab.page.evaluate("() => globalThis._JUPYTERLAB?.['session-magics'] === undefined")
+    lab.wait_text("hello")
+    lab.kernel("restart")
+    lab.page.wait_for_selector(".jp-OutputArea-output pre:has-text('hello')")
+    assert lab.count() == 0
+    lab.page.unroute(LABEXTENSION)
 
 
 @BOTH

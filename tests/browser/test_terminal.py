@@ -129,3 +129,18 @@ def test_a_renewed_text_leaves_the_terminal_as_it_is(opened: Open) -> None:
     lab.wait_text("typed\ntyped")
     assert lab.view("[view.id, view.term.options.scrollback]") == [before, 12345]
     lab.wait_bar("badge", "waiting for input")
+
+
+def test_a_program_that_has_ended_gives_its_empty_rows_back(opened: Open) -> None:
+    lab = opened(["%session start -- job sh -c 'echo one; echo two; read x; echo three; echo four; exit 3'"])
+    lab.run(1)
+    lab.wait_text("two")
+    height = "view.screen.offsetHeight / view.height.row"
+    assert lab.view(height) > 19
+    lab.type("\n")
+    lab.wait_bar("badge", "exited 3")
+    lab.wait_view(f"{height} < 7")
+    assert lab.text() == "one\ntwo\n\nthree\nfour"
+    lab.press("restart")
+    lab.wait_bar("badge", "running")
+    lab.wait_view(f"{height} > 19")

@@ -7,7 +7,7 @@
  * @property {string} text - the state in a few words
  * @property {string} program
  * @property {string} directory
- * @property {number} since - Unix time of the start
+ * @property {number} since - Unix time of the start, of the command if one runs
  * @property {number | null} until - Unix time of the end
  * @property {number | null} code
  * @property {number | null} signal

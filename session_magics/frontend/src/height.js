@@ -16,6 +16,8 @@ export class Height {
     this.root = root;
     this.screen = screen;
     this.row = row;
+    /** Whether the person has chosen it. */
+    this.chosen = false;
     this.grip = root.ownerDocument.createElement("div");
     this.grip.className = "sm-grip";
     this.grip.tabIndex = 0;
@@ -59,7 +61,10 @@ export class Height {
   #drag(event) {
     const from = this.screen.offsetHeight - event.clientY;
     this.grip.setPointerCapture(event.pointerId);
-    this.grip.onpointermove = (move) => (this.pixels = from + move.clientY);
+    this.grip.onpointermove = (move) => {
+      this.chosen = true;
+      this.pixels = from + move.clientY;
+    };
     this.grip.onpointerup = this.grip.onpointercancel = () => (this.grip.onpointermove = null);
     event.preventDefault();
   }
@@ -69,6 +74,7 @@ export class Height {
     const steps = { ArrowUp: -1, ArrowDown: 1, PageUp: -PAGE, PageDown: PAGE, Home: -Infinity, End: Infinity };
     const step = steps[event.key];
     if (step === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
+    this.chosen = true;
     if (Number.isFinite(step)) this.pixels += step * this.row;
     else this.setRows(step < 0 ? 0 : this.#most());
     event.preventDefault();

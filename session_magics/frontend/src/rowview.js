@@ -47,6 +47,11 @@ export class RowView {
   /** The element that says what a cell says. @param {HTMLElement} cell @param {string} key */
   #inside(cell, key) {
     const { ownerDocument: document } = cell;
+    if (key === "directory") {
+      const path = cell.appendChild(document.createElement("bdi")); // in a cell that is cut at its beginning
+      path.dir = "ltr";
+      return path;
+    }
     if (key !== "name" && key !== "state") return cell;
     if (key === "name") {
       const dot = cell.appendChild(document.createElement("span"));

@@ -77,7 +77,7 @@ export class TableView {
     this.root.append(this.head.bar);
     this.scroller = make("sm-rows", this.root);
     this.table = make("", this.scroller, "table");
-    this.table.innerHTML = '<caption class="sm-hidden">Sessions, with their state and what they use</caption>';
+    this.table.innerHTML = '<caption class="sm-hidden">Sessions, with their state and what they use. The arrow keys move between the rows.</caption>';
     this.table.append(this.head.titles);
     this.body = make("", this.table, "tbody");
     this.empty = make("sm-empty", this.root);

@@ -16,6 +16,10 @@ import { LEAVE_KEY, TitleBar } from "./titlebar.js";
 
 /** Milliseconds for which a view must have kept its width before the program is told. */
 const SETTLED = 80;
+/** Rows that the terminal of a program that has ended keeps. */
+const LEAST_ROWS = 3;
+/** States in which a program may go on printing. */
+const ALIVE = new Set(["running", "backing-off", "unknown"]);
 
 export class TerminalView {
   /**
@@ -126,7 +130,10 @@ export class TerminalView {
     this.#hear();
     term.onData((data) => this.readOnly || this.input.type(data));
     term.onBinary((data) => this.readOnly || this.input.binary(data));
-    term.onWriteParsed(() => this.#follow());
+    term.onWriteParsed(() => {
+      this.#follow();
+      this.#fold();
+    });
     term.attachCustomKeyEventHandler((event) => this.#key(event));
     this.bar.element.addEventListener("keydown", (event) => this.#barKey(event));
     this.root.addEventListener("focusin", () => this.#focus(true));
@@ -178,6 +185,7 @@ export class TerminalView {
     this.root.classList.toggle("sm-waiting", Boolean(facts.waiting));
     const [rows, columns] = facts.size;
     this.root.classList.toggle("sm-guest", facts.owner !== this.id);
+    this.#fold();
     if (facts.owner === this.id) this.#settle();
     else if (rows !== this.term.rows || columns !== this.term.cols) this.term.resize(columns, rows);
   }
@@ -261,6 +269,17 @@ export class TerminalView {
     if (screen.scrollHeight <= screen.clientHeight + 1) return;
     const row = this.place.querySelector(".xterm-screen").offsetHeight / term.rows;
     screen.scrollTop = (term.buffer.active.cursorY + 2) * row - screen.clientHeight;
+  }
+
+  /** After the end of a program, give back the rows that it left empty; they come back with it. */
+  #fold() {
+    if (this.height.chosen || this.full) return;
+    const { active } = this.term.buffer;
+    const fold = !ALIVE.has(this.model.get("facts").state) && active.type === "normal";
+    const used = active.baseY + active.cursorY + (active.cursorX > 0 ? 1 : 0);
+    const rows = fold ? Math.min(Math.max(used, LEAST_ROWS), this.model.get("rows")) : this.model.get("rows");
+    if (fold || this.folded) this.height.setRows(rows);
+    this.folded = fold;
   }
 
   #settle() {
