@@ -207,7 +207,8 @@ def test_two_processes_follow_and_send_at_once(real: Registry) -> None:
 
 def test_follow_and_wait_go_through_restarts(real: Registry) -> None:
     code = (
-        "import os, signal, time\nsignal.signal(signal.SIGTERM, lambda *_: (print('bye'), os._exit(3)))\nprint('up')\n"
+        "import os, signal, time\nsignal.signal(signal.SIGTERM, lambda *_: (os.write(1, b'bye\\n'), os._exit(3)))\n"
+        "os.write(1, b'up\\n')\n"  # in one piece
     )
     session = real.start("one", python(code + "while True: time.sleep(60)"))
     session.wait_for("up", 5)
