@@ -185,6 +185,7 @@ export class TerminalView {
     this.root.classList.toggle("sm-waiting", Boolean(facts.waiting));
     const [rows, columns] = facts.size;
     this.root.classList.toggle("sm-guest", facts.owner !== this.id);
+    this.term.options.cursorInactiveStyle = this.readOnly || !ALIVE.has(facts.state) ? "none" : "outline";
     this.#fold();
     if (facts.owner === this.id) this.#settle();
     else if (rows !== this.term.rows || columns !== this.term.cols) this.term.resize(columns, rows);
