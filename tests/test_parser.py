@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from session_magics.errors import UsageMistake
-from session_magics.magics.parser import (
+from session_magics.verbs.parser import (
     KEYS,
     CellOptions,
     HelpRequest,
@@ -294,7 +294,7 @@ def test_verbs_are_a_table_for_the_readme() -> None:
 
 
 def test_the_parser_needs_no_ipython() -> None:
-    code = "import sys, session_magics.magics.parser; print('IPython' in sys.modules, 'traitlets' in sys.modules)"
+    code = "import sys, session_magics.verbs.parser; print('IPython' in sys.modules, 'traitlets' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
 

@@ -13,8 +13,8 @@ from conftest import LiveKernel
 from page import Page
 from rounds import until
 from session_magics import Registry
-from session_magics.display import progress
-from session_magics.display.progress import BAR, Progress, bar
+from session_magics.verbs import progress
+from session_magics.verbs.progress import BAR, Progress, bar
 
 
 @pytest.fixture

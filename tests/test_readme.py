@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from session_magics.magics.parser import verbs
+from session_magics.verbs.parser import verbs
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 

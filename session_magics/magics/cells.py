@@ -18,11 +18,11 @@ from session_magics.errors import CellCommandError, SessionError, SessionNotRunn
 from session_magics.foreground import Foreground
 from session_magics.interrupts import noticed
 from session_magics.magics import notebook
-from session_magics.magics.options import size as size_of
-from session_magics.magics.parser import CellOptions
 from session_magics.model import BackingOff, CellResult, Running
 from session_magics.run import CellInterrupted, complete, run_hidden
 from session_magics.shell import Attachment, Cell
+from session_magics.verbs.options import size as size_of
+from session_magics.verbs.parser import CellOptions
 
 if TYPE_CHECKING:
     from session_magics.display.theatre import Theatre

@@ -18,9 +18,9 @@ from session_magics.display.pump import Pump
 from session_magics.errors import CellCommandError, SessionError, UsageMistake
 from session_magics.magics import notebook
 from session_magics.magics.cells import CellRunner
-from session_magics.magics.options import nonempty
-from session_magics.magics.options import size as size_of
-from session_magics.magics.parser import HelpRequest, parse_cell, parse_verb
+from session_magics.verbs.options import nonempty
+from session_magics.verbs.options import size as size_of
+from session_magics.verbs.parser import HelpRequest, parse_cell, parse_verb
 
 if TYPE_CHECKING:
     from session_magics.display.terminal import Terminal
@@ -181,7 +181,7 @@ class SessionMagics(Magics):
         """
 
         def run() -> object:
-            from session_magics.magics.verbs import Verbs
+            from session_magics.verbs.actions import Verbs
 
             words = parse_verb(line)
             if news := self._news():

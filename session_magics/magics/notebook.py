@@ -19,9 +19,9 @@ import zmq
 from IPython.core.interactiveshell import InteractiveShell
 
 from session_magics.display.cell import Writer
-from session_magics.display.progress import Show
 from session_magics.foreground import EOF, Asker
 from session_magics.text import strip_styles
+from session_magics.verbs.progress import Show
 
 
 class Page:

@@ -25,9 +25,9 @@ from session_magics import (
     SessionNotRunning,
     UsageMistake,
 )
-from session_magics.magics.parser import parse_verb
-from session_magics.magics.verbs import FOLLOW_CHARACTERS, Verbs
 from session_magics.testing import FakeBackend, FakeTerminal, Signalled, script
+from session_magics.verbs.actions import FOLLOW_CHARACTERS, Verbs
+from session_magics.verbs.parser import parse_verb
 
 
 class Desk:

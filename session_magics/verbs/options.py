@@ -17,9 +17,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, NoReturn
 
 from session_magics.errors import UsageMistake
-from session_magics.magics.keys import key_bytes
 from session_magics.model import check_size
 from session_magics.variables import check_variable_names
+from session_magics.verbs.keys import key_bytes
 
 HELP_WIDTH = 100
 """Columns of help texts: they are shown in a page, whose width is not known."""

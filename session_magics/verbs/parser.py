@@ -14,10 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from session_magics.errors import UsageMistake
-from session_magics.magics import options as kind
-from session_magics.magics.keys import KEYS, key_bytes
-from session_magics.magics.options import HelpRequest, OptionParser, Tail, sort_words, split_words
 from session_magics.model import Lifetime, check_name
+from session_magics.verbs import options as kind
+from session_magics.verbs.keys import KEYS, key_bytes
+from session_magics.verbs.options import HelpRequest, OptionParser, Tail, sort_words, split_words
 
 __all__ = [
     "KEYS",

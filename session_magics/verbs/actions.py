@@ -16,15 +16,15 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from session_magics.display.progress import Progress, Show, bar
 from session_magics.errors import SessionError, SessionExists, SessionNotRunning, WaitTimeout
 from session_magics.listing import Listing, Observer, Row, last_line, short_time
-from session_magics.magics.keys import key_bytes
 from session_magics.model import BackingOff, Command, Running, SessionInfo, describe
 from session_magics.registry import Registry
 from session_magics.session import GRACE, Session, stop_each
 from session_magics.text import strip_styles
 from session_magics.text.html import to_html
+from session_magics.verbs.keys import key_bytes
+from session_magics.verbs.progress import Progress, Show, bar
 
 READY_LIMIT = 60.0
 """Seconds that ``start --wait-for`` waits when not told."""
@@ -266,7 +266,6 @@ def plain(row: Row) -> dict[str, object]:
 
 def examine(registry: Registry) -> Sequence[tuple[str, str]]:
     """What a person would want to know who looks for the cause of trouble: (subject, finding) pairs."""
-    import session_magics
     from session_magics.holder import wire
 
     infos = registry.infos()
@@ -276,7 +275,7 @@ def examine(registry: Registry) -> Sequence[tuple[str, str]]:
     disk = shutil.disk_usage(registry.store.root)
     shells = [name for name in ("bash", "zsh", "fish", "dash", "tmux") if shutil.which(name)]
     rows = [
-        ("package", f"{session_magics.__file__}, protocol {wire.VERSION}"),
+        ("package", f"{Path(__file__).parent.parent}, protocol {wire.VERSION}"),
         ("python", f"{sys.version.split()[0]} on {platform.system()} {platform.release()}"),
         ("root", f"{registry.store.root} ({registry.store.relocated or 'local disk'}, {disk.free >> 20} MB free)"),
         ("shells", ", ".join(shells)),
