@@ -106,7 +106,7 @@ def test_list_is_a_list_that_shows_as_a_table(desk: Desk) -> None:
     assert table[0].split()[:4] == ["NAME", "STATE", "PID", "AGE"]
     assert [line.split()[0] for line in table[1:]] == ["web", "done"]
     assert [info.name for info in desk("list --label team=x")] == ["web"]
-    data = json.loads(desk("list --json"))
+    data = json.loads(desk("list --json"))["value"]
     assert [one["name"] for one in data] == ["web", "done"] and data[1]["state"]["text"] == "exited 0"
     assert data[1]["last_line"] == "well" and data[1]["ports"] == [] and "cpu" in data[0]
 

@@ -27,8 +27,8 @@ from session_magics.verbs.parser import (
 VERBS = [verb for verb, _, _ in verbs()]
 
 
-def call(verb: str, **expected: object) -> Namespace:
-    return Namespace(verb=verb, **expected)
+def call(verb: str, *, json: bool = False, **expected: object) -> Namespace:
+    return Namespace(verb=verb, json=json, **expected)
 
 
 def start(name: str, *argv: str, **given_options: object) -> Namespace:
@@ -127,7 +127,7 @@ def test_environment_values_are_not_in_the_repr() -> None:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("", call("list", json=False, labels={})),
+        ("", call("list", labels={})),
         ("list --json --label a=b --label c=d", call("list", json=True, labels={"a": "b", "c": "d"})),
         (
             "start web python3 -m http.server -b 127.0.0.1",

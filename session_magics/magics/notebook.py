@@ -21,7 +21,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from session_magics.display.cell import Writer
 from session_magics.foreground import EOF, Asker
 from session_magics.text import strip_styles
-from session_magics.verbs.progress import Show
+from session_magics.verbs.progress import Show, on_terminal
 
 
 class Page:
@@ -126,7 +126,7 @@ def line(ip: InteractiveShell | None) -> Show | None:
     if hasattr(stream, "pub_thread") and hasattr(stream, "session"):
         return Page(stream, clearable=False).line if has_person(ip) else None
     if getattr(ip, "kernel", None) is None and getattr(sys.stderr, "isatty", bool)():
-        return lambda text, last: print(f"\r\x1b[K{text}", end="\n" if last else "", file=sys.stderr, flush=True)
+        return on_terminal(sys.stderr)
     return None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import platform
 import shlex
 import shutil
@@ -12,17 +11,18 @@ import tempfile
 import time
 from argparse import Namespace
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from session_magics.errors import SessionError, SessionExists, SessionNotRunning, WaitTimeout
-from session_magics.listing import Listing, Observer, Row, last_line, short_time
+from session_magics.listing import Listing, Observer, last_line, short_time
 from session_magics.model import BackingOff, Command, Running, SessionInfo, describe
 from session_magics.registry import Registry
 from session_magics.session import GRACE, Session, stop_each
 from session_magics.text import strip_styles
 from session_magics.text.html import to_html
+from session_magics.verbs.envelope import success
 from session_magics.verbs.keys import key_bytes
 from session_magics.verbs.progress import Progress, Show, bar
 
@@ -101,9 +101,13 @@ class Verbs:
         self._registry, self._write, self._terminal, self._line = registry, write, terminal, line
 
     def call(self, words: Namespace) -> object:
-        """Carry out what the parser has read."""
-        method = getattr(self, f"_{words.verb}")
-        return method(words)
+        """Carry out what the parser has read; with ``--json``, what that gave as JSON."""
+        value = self.value(words)
+        return success(value) if words.json else value
+
+    def value(self, words: Namespace) -> object:
+        """What the verb gives."""
+        return getattr(self, f"_{words.verb}")(words)
 
     def _start(self, words: Namespace) -> Session:
         options: dict[str, Any] = {"labels": dict(words.labels), "lifetime": words.lifetime}
@@ -141,9 +145,8 @@ class Verbs:
         except (WaitTimeout, SessionNotRunning) as error:
             raise SessionError(f"{error}; last output: {session.tail(1)!r}") from None
 
-    def _list(self, words: Namespace) -> Listing | str:
-        rows = Observer().rows(self._registry.infos(dict(words.labels)))
-        return json.dumps([plain(row) for row in rows], indent=2) if words.json else Listing(rows, dict(words.labels))
+    def _list(self, words: Namespace) -> Listing:
+        return Listing(Observer().rows(self._registry.infos(dict(words.labels))), dict(words.labels))
 
     def _info(self, words: Namespace) -> SessionInfo:
         return Details.of(self._registry.get(words.name).info())
@@ -180,7 +183,7 @@ class Verbs:
 
     def _show(self, words: Namespace) -> object:
         session = self._registry.get(words.name)
-        if self._terminal is None:
+        if self._terminal is None or words.json:
             return session.snapshot()
         return self._terminal(session, read_only=words.read_only, rows=words.rows)
 
@@ -253,15 +256,6 @@ class _Countdown:
             return f"stopped {done} of {total} in {short_time(seconds)}"
         names = ", ".join(self._left)[:LAST_LINE]
         return f"stopped {done} of {total} {bar(done, total)} {short_time(seconds)} · not yet: {names}"
-
-
-def plain(row: Row) -> dict[str, object]:
-    """A row as JSON takes it; cpu is in percent of one core, memory in bytes."""
-    info, usage = row.info, row.usage
-    state = {"kind": type(info.state).__name__, **asdict(info.state), "text": describe(info.state)}
-    used = asdict(usage) if usage is not None else {"cpu": None, "memory": None, "ports": []}
-    known = {**asdict(info), "state": state, "labels": dict(info.labels), "directory": str(info.directory)}
-    return {**known, **used, "last_line": row.last_line}
 
 
 def examine(registry: Registry) -> Sequence[tuple[str, str]]:

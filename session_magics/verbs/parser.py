@@ -12,6 +12,7 @@ import functools
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from session_magics.errors import UsageMistake
 from session_magics.model import Lifetime, check_name
@@ -23,6 +24,7 @@ __all__ = [
     "KEYS",
     "CellOptions",
     "HelpRequest",
+    "Verb",
     "key_bytes",
     "parse_cell",
     "parse_verb",
@@ -78,28 +80,35 @@ def parse_verb(line: str, *, program: str = "%session") -> Namespace:
     return parse_words(split_words(line), program=program)
 
 
-def parse_words(words: Sequence[str], *, program: str = "%session") -> Namespace:
-    """Read a verb and its words; the result has ``verb`` and what that verb takes (None: not given).
+def parse_words(
+    words: Sequence[str],
+    *,
+    program: str = "%session",
+    more: Mapping[str, Verb] = MappingProxyType({}),
+) -> Namespace:
+    """Read a verb and its words; the result has ``verb``, ``json`` and what that verb takes (None: not given).
+
+    ``more``: verbs that this program has beside the common ones.
 
     start: name, argv (tuple, empty with shell), shell, cwd, env and labels (dicts), size, lifetime, restart,
-    wait_for, timeout. list: json, labels. info, interrupt: name. snapshot: name, html. restart: name, env.
+    wait_for, timeout. list: labels. info, interrupt: name. snapshot: name, html. restart: name, env.
     tail: name, lines, follow. show: name, read_only, rows.
     send: name, text, enter, keys (names for ``key_bytes``, sent after the text).
     wait: name, timeout, pattern. stop: names, all, grace, now. remove: names, force, keep_log.
     resize: name, size. doctor: nothing more.
     """
     word, *rest = words or ["list"]
+    table = {**VERBS, **more}
     if word in ("-h", "--help") or (word == "help" and not rest):
-        raise HelpRequest(_overview(program))
+        raise HelpRequest(_overview(program, table))
     if word == "help":
         word, rest = rest[0], ["--help"]
-    verb = VERBS.get(word)
+    verb = table.get(word)
     if verb is None:
-        near = OTHER_WORDS.get(word) or next(iter(difflib.get_close_matches(word, VERBS, n=1)), None)
+        near = OTHER_WORDS.get(word) or next(iter(difflib.get_close_matches(word, table, n=1)), None)
         hint = f"did you mean {near!r}? " if near else ""
-        raise UsageMistake(f"{program} has no verb {word[:40]!r}: {hint}verbs are {', '.join(VERBS)}")
-    parser = OptionParser(f"{program} {word}", verb.usage, verb.help)
-    verb.options(parser)
+        raise UsageMistake(f"{program} has no verb {word[:40]!r}: {hint}verbs are {', '.join(table)}")
+    parser = verb.parser(f"{program} {word}")
     options, plain = sort_words(parser, rest, tail=verb.tail)
     call = parser.parse_args(options, Namespace(verb=word))
     _place(parser, verb, call, plain)
@@ -107,13 +116,14 @@ def parse_words(words: Sequence[str], *, program: str = "%session") -> Namespace
     return call
 
 
-def verbs() -> list[tuple[str, str, str]]:
-    """Return (verb, usage, help in one line) for each verb, as the README's table lists them."""
-    return [(name, f"{name} {verb.usage}".rstrip(), verb.help) for name, verb in VERBS.items()]
+def verbs(table: Mapping[str, Verb] | None = None) -> list[tuple[str, str, str]]:
+    """Return (verb, usage, help in one line) for each verb, as the README's tables list them."""
+    shown = VERBS if table is None else table
+    return [(name, f"{name} {verb.usage}".rstrip(), verb.help) for name, verb in shown.items()]
 
 
 @dataclass(frozen=True)
-class _Verb:
+class Verb:
     """How a verb is called: ``fixed`` words, then the ``tail``; ``finish`` checks what one option cannot."""
 
     usage: str
@@ -123,8 +133,15 @@ class _Verb:
     tail: Tail = ""
     finish: Callable[[OptionParser, Namespace], None] = lambda parser, call: None
 
+    def parser(self, program: str) -> OptionParser:
+        """What reads the options of this verb."""
+        parser = OptionParser(program, self.usage, self.help)
+        self.options(parser)
+        parser.option("--json", action="store_true", help='give {"ok": true, "value": …} as JSON')
+        return parser
 
-def _place(parser: OptionParser, verb: _Verb, call: Namespace, words: list[str]) -> None:
+
+def _place(parser: OptionParser, verb: Verb, call: Namespace, words: list[str]) -> None:
     """Give the plain words their names in the call."""
     if len(words) < len(verb.fixed):
         parser.misuse(f"{' and '.join(verb.fixed[len(words) :]).upper()} is missing")
@@ -136,9 +153,9 @@ def _place(parser: OptionParser, verb: _Verb, call: Namespace, words: list[str])
         parser.misuse(f"{words[0][:40]!r} is a word too many")
 
 
-def _overview(program: str) -> str:
-    width = max(map(len, VERBS))
-    lines = [f"  {name:<{width}}  {verb.help}" for name, verb in VERBS.items()]
+def _overview(program: str, table: Mapping[str, Verb]) -> str:
+    width = max(map(len, table))
+    lines = [f"  {name:<{width}}  {verb.help}" for name, verb in table.items()]
     return f"usage: {program} VERB …\n\n" + "\n".join(lines) + f"\n\n{program} VERB --help shows the words of a verb.\n"
 
 
@@ -194,7 +211,6 @@ def _finish_start(parser: OptionParser, call: Namespace) -> None:
 
 
 def _list_options(parser: OptionParser) -> None:
-    parser.option("--json", action="store_true", help="print JSON")
     parser.option("--label", metavar="K=V", dest="labels", type=kind.pair, action="append", default=[])
 
 
@@ -279,29 +295,29 @@ _START = (
     " [--restart no|on-failure|always] [--wait-for REGEX [--timeout S]] [--] PROGRAM ARGS…"
 )
 
-VERBS: Mapping[str, _Verb] = {
-    "start": _Verb(_START, "start a program on a terminal of its own", _start_options, _NAME, "argv", _finish_start),
-    "list": _Verb("[--json] [--label K=V]…", "list the sessions and their states", _list_options, finish=_finish_list),
-    "info": _Verb("NAME", "show all that is known about a session", fixed=_NAME),
-    "tail": _Verb("NAME [-n 20] [-f]", "show the last lines of the output as text", _tail_options, _NAME),
-    "show": _Verb("NAME [--read-only] [--rows N]", "show a live terminal of a session", _show_options, _NAME),
-    "snapshot": _Verb("NAME [--html]", "show what the terminal's screen shows now", _snapshot_options, _NAME),
-    "send": _Verb(
+VERBS: Mapping[str, Verb] = {
+    "start": Verb(_START, "start a program on a terminal of its own", _start_options, _NAME, "argv", _finish_start),
+    "list": Verb("[--label K=V]…", "list the sessions and their states", _list_options, finish=_finish_list),
+    "info": Verb("NAME", "show all that is known about a session", fixed=_NAME),
+    "tail": Verb("NAME [-n 20] [-f]", "show the last lines of the output as text", _tail_options, _NAME),
+    "show": Verb("NAME [--read-only] [--rows N]", "show a live terminal of a session", _show_options, _NAME),
+    "snapshot": Verb("NAME [--html]", "show what the terminal's screen shows now", _snapshot_options, _NAME),
+    "send": Verb(
         "NAME TEXT… [--no-enter] [--key KEY]…", "type text or keys", _send_options, _NAME, "text", _finish_send
     ),
-    "interrupt": _Verb("NAME", "interrupt what runs in the foreground, as Ctrl-C does", fixed=_NAME),
-    "wait": _Verb("NAME [--timeout S] [--for REGEX]", "wait for the end, or for a text", _wait_options, _NAME),
-    "stop": _Verb(
+    "interrupt": Verb("NAME", "interrupt what runs in the foreground, as Ctrl-C does", fixed=_NAME),
+    "wait": Verb("NAME [--timeout S] [--for REGEX]", "wait for the end, or for a text", _wait_options, _NAME),
+    "stop": Verb(
         "NAME…|--all [--grace S] [--now]", "end all processes of a session", _stop_options, (), "names", _finish_stop
     ),
-    "restart": _Verb(
+    "restart": Verb(
         "NAME [--env K=V]…", "stop a session and start its program anew", _restart_options, _NAME, "", _finish_restart
     ),
-    "remove": _Verb(
+    "remove": Verb(
         "NAME… [--force] [--keep-log]", "forget ended sessions", _remove_options, (), "names", _finish_remove
     ),
-    "resize": _Verb("NAME RxC", "set the size of the terminal", fixed=("name", "size"), finish=_finish_resize),
-    "doctor": _Verb("", "check that everything sessions need is here"),
+    "resize": Verb("NAME RxC", "set the size of the terminal", fixed=("name", "size"), finish=_finish_resize),
+    "doctor": Verb("", "check that everything sessions need is here"),
 }
 
 # What people type who know other programs.

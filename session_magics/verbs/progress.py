@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import Self, TextIO
 
 AFTER = 1.0
 """Seconds before anything is shown: most verbs are over by then."""
@@ -57,6 +57,15 @@ class Progress:
         if self._show is not None and (over or text != self._shown):
             self._shown = text
             self._show(text, over)
+
+
+def on_terminal(stream: TextIO) -> Show:
+    """Shows the line on a terminal, over the one before."""
+
+    def show(text: str, last: bool) -> None:
+        print(f"\r\x1b[K{text}", end="\n" if last else "", file=stream, flush=True)
+
+    return show
 
 
 def bar(done: int, total: int) -> str:

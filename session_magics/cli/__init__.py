@@ -1,0 +1,1 @@
+"""The front door for terminals: ``session-magics VERB …``, with the verbs and words of ``%session``."""

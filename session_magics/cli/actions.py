@@ -1,0 +1,108 @@
+"""The verbs as a terminal shows them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+
+from session_magics.cli.follow import Follower
+from session_magics.cli.words import PROGRAM
+from session_magics.errors import SessionError, UsageMistake
+from session_magics.listing import Listing
+from session_magics.model import describe
+from session_magics.registry import Registry
+from session_magics.session import Session
+from session_magics.text.fit import fit
+from session_magics.verbs.actions import Verbs
+from session_magics.verbs.envelope import success
+from session_magics.verbs.progress import on_terminal
+
+HIDDEN = {code: "�" for code in (*range(9), *range(11, 32), *range(127, 160))}
+"""Control characters in names of programs and directories: a terminal would obey them."""
+
+
+class Desk(Verbs):
+    """The common verbs, and those of the command line, over the user's registry."""
+
+    def __init__(self) -> None:
+        self._follows_json = False
+        registry = Registry()
+        shows = sys.stdin.isatty() and sys.stdout.isatty()
+        line = on_terminal(sys.stderr) if sys.stderr.isatty() else None
+        super().__init__(registry, self._print, self._live if shows else None, line)
+
+    def carry_out(self, words: Namespace) -> int:
+        """Do it and print what it gives; the exit status."""
+        self._follows_json = words.json
+        if words.verb == "start" and self._registry.store.relocated:
+            print(f"{PROGRAM}: {self._registry.store.relocated}", file=sys.stderr)
+        value = self.value(words)
+        if words.json:
+            if not (words.verb == "tail" and words.follow):
+                print(success(value))
+        elif (text := _text(value)) is not None:
+            print(text)
+        if words.verb in ("wait", "attach", "show") and isinstance(value, int):
+            return value if value >= 0 else 128 - value
+        return 0
+
+    @staticmethod
+    def _print(text: str) -> None:
+        print(text, end="", flush=True)
+
+    def _start(self, words: Namespace) -> Session:
+        if words.lifetime == "kernel":
+            raise UsageMistake("--lifetime kernel: a command line is over at once, and so would be the session")
+        return super()._start(words)
+
+    def _follow(self, session: Session, lines: int) -> None:
+        """As long as it lasts: there is no page that would suffer."""
+        end = session.info().log_bytes
+        write = self._print_json if self._follows_json else self._print
+        if shown := session.tail(lines):
+            write(shown + "\n")
+        follower = Follower(live=sys.stdout.isatty() and not self._follows_json)
+        for data in session.follow(end):
+            if piece := follower.feed(data):
+                write(piece)
+        if rest := follower.finish():
+            write(rest)
+
+    @staticmethod
+    def _print_json(text: str) -> None:
+        print(success(text), flush=True)
+
+    def _attach(self, words: Namespace) -> int:
+        from session_magics.cli.attach import attach
+
+        return attach(self._registry.get(words.name), read_only=words.read_only, detach_key=words.detach_key)
+
+    def _live(self, session: Session, *, read_only: bool, rows: int | None) -> int:
+        from session_magics.cli.attach import attach
+
+        return attach(session, read_only=read_only)
+
+    @staticmethod
+    def _completion(words: Namespace) -> str:
+        from session_magics.cli.completion import script
+
+        return script(words.shell)
+
+
+def _text(value: object) -> str | None:
+    """What to print of a value; None: nothing."""
+    match value:
+        case Session():
+            info = value.info()
+            shown = f"{info.name} {describe(info.state)}" + (f", pid {info.pid}" if info.pid else "")
+        case Listing() if sys.stdout.isatty():
+            width = os.get_terminal_size(sys.stdout.fileno()).columns
+            shown = "\n".join(fit(line.translate(HIDDEN), width) for line in str(value).split("\n"))
+        case list() if not isinstance(value, Listing):
+            shown = "\n".join(map(str, value))
+        case None | int():
+            return None
+        case _:
+            shown = str(value)
+    return shown.translate(HIDDEN)
