@@ -65,17 +65,32 @@ class News:
         if left <= 0:
             return False
         try:
-            if self._link is None:
-                self._link, self._index = self._connect(), 0
-            self._link.watch(position, self._index)
-            if self._link.receive(left):
-                self._index = max(self._index, self._link.index_size)
+            self.link().watch(position, self._index)
+            self.take(left)
         except SessionNotRunning:
             self.close()
             time.sleep(min(RECONNECT, left))
         except SessionUnresponsive:  # it took a second to find out, so there is no need to pause
             self.close()
         return True
+
+    # For whoever waits for other things as well, by the link's descriptor.
+
+    def link(self) -> Link:
+        """The connection; it stays this object's. Raises SessionNotRunning, SessionUnresponsive: ``close`` then."""
+        if self._link is None:
+            self._link, self._index = self._connect(), 0
+        return self._link
+
+    def watch(self, position: int) -> None:
+        """Have the link become readable when ``wait`` would return. Raises as ``link`` does."""
+        self.link().watch(position, self._index)
+
+    def take(self, timeout: float = 0) -> None:
+        """Take in what has come by the link, waiting up to ``timeout`` seconds. Raises as ``link`` does."""
+        link = self.link()
+        if link.receive(timeout):
+            self._index = max(self._index, link.index_size)
 
     def close(self) -> None:
         """Hang up; idempotent."""

@@ -8,7 +8,7 @@ from argparse import Namespace
 
 from session_magics.cli.follow import Follower
 from session_magics.cli.words import PROGRAM
-from session_magics.errors import SessionError, UsageMistake
+from session_magics.errors import UsageMistake
 from session_magics.listing import Listing
 from session_magics.model import describe
 from session_magics.registry import Registry
@@ -18,7 +18,7 @@ from session_magics.verbs.actions import Verbs
 from session_magics.verbs.envelope import success
 from session_magics.verbs.progress import on_terminal
 
-HIDDEN = {code: "�" for code in (*range(9), *range(11, 32), *range(127, 160))}
+HIDDEN = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160)), "�")
 """Control characters in names of programs and directories: a terminal would obey them."""
 
 

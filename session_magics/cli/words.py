@@ -34,6 +34,9 @@ VERBS: Mapping[str, Verb] = {
         ("name",),
     ),
     "completion": Verb(
-        "|".join(SHELLS), "print what makes a shell complete verbs and names", fixed=("shell",), finish=_finish_completion
+        "|".join(SHELLS),
+        "print what makes a shell complete verbs and names",
+        fixed=("shell",),
+        finish=_finish_completion,
     ),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -28,7 +29,7 @@ _CONTROLS = frozenset(map(chr, range(32)))
 _DEFAULT = "default"
 """The emulator's own word for no colour, which is no style here."""
 _NEWLINE_MODE = "\x1b[20h"
-"""LF returns to column 0, as the PTY has ONLCR off."""
+"""LF returns to column 0."""
 
 
 def snapshot(data: bytes, size: tuple[int, int]) -> str:
@@ -45,6 +46,37 @@ def styled(data: bytes, size: tuple[int, int]) -> str:
     Only the last ``SNAPSHOT_BYTES`` count. Bytes that the emulator fails on are shown as the last lines of plain text.
     Raises SessionError if pyte is not installed.
     """
+    lines = list(picture(data, size, behind=False).lines)
+    while lines and not lines[-1]:
+        lines.pop()
+    return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A screen: one string of text and SGR sequences for each row, and where the program would go on."""
+
+    lines: tuple[str, ...]
+    row: int
+    """Of the cursor, counted from 0, as is its column."""
+    column: int
+    pen: str
+    """The style of what is written next."""
+    margins: tuple[int, int] | None
+    """First and last row of what scrolls; None: all of them."""
+    behind: Picture | None
+    """The main screen, where this is the alternate one and it is known that the program came from there."""
+
+
+def picture(data: bytes, size: tuple[int, int], *, behind: bool = True, returns: bool = True) -> Picture:
+    """Return the screen as ``styled`` does, with the cursor and what else a terminal needs to go on from there.
+
+    Args:
+        data: the program's output.
+        size: rows and columns.
+        behind: whether to look for the main screen behind the alternate one, too; it takes as long again.
+        returns: whether LF goes to column 0, as in a shell session, whose PTY has ONLCR off.
+    """
     try:
         import pyte  # takes 50 ms, and few processes need it
         from wcwidth import wcwidth  # pyte's own dependency
@@ -52,17 +84,30 @@ def styled(data: bytes, size: tuple[int, int]) -> str:
         raise SessionError("snapshots need pyte, which is not installed: pip install pyte") from error
     rows, columns = size
     data = _aligned_tail(data)
-    screen = pyte.Screen(columns, rows)
-    try:
-        _emulate(pyte.Stream(screen), screen, _visible(data.decode("utf-8", "replace")), wcwidth)
-        # Not `screen.display`: it fails on half a wide character, the other half of which was written over.
-        cells = [[screen.buffer[row][column] for column in range(columns)] for row in range(rows)]
-        lines = [_render([(cell.data, cell.fg) for cell in line], wcwidth) for line in cells]
-    except Exception:  # the emulator asserts and indexes its way through odd input; any error means the same here
-        lines = [line.rstrip() for line in plain(data).split("\n")[-rows:]]
-    while lines and not lines[-1]:
-        lines.pop()
-    return "\n".join(lines)
+    shown: Picture | None = None
+    screens = _screens(data.decode("utf-8", "replace"))
+    for pieces in screens if behind else screens[-1:]:
+        screen = pyte.Screen(columns, rows)
+        try:
+            _emulate(pyte.Stream(screen), screen, [_NEWLINE_MODE * returns, *pieces], wcwidth)
+            shown = _taken(screen, size, wcwidth, behind=shown)
+        except Exception:  # the emulator asserts and indexes its way through odd input; any error means the same here
+            lines = [line.rstrip() for line in plain(data).split("\n")[-rows:]]
+            column = min(len(lines[-1]), columns - 1)
+            shown = Picture((*lines, *[""] * (rows - len(lines))), len(lines) - 1, column, "", None, None)
+    assert shown is not None
+    return shown
+
+
+def _taken(screen: Any, size: tuple[int, int], width: Callable[[str], int], behind: Picture | None) -> Picture:
+    rows, columns = size
+    # Not `screen.display`: it fails on half a wide character, the other half of which was written over.
+    cells = [[screen.buffer[row][column] for column in range(columns)] for row in range(rows)]
+    lines = tuple(_render([(cell.data, cell.fg) for cell in line], width) for line in cells)
+    cursor, margins = screen.cursor, screen.margins
+    pen = "" if cursor.attrs.fg == _DEFAULT else cursor.attrs.fg
+    region = (margins.top, margins.bottom) if margins is not None else None
+    return Picture(lines, min(cursor.y, rows - 1), min(cursor.x, columns - 1), pen, region, behind)
 
 
 def _emulate(stream: Any, screen: Any, pieces: list[str], width: Callable[[str], int]) -> None:
@@ -71,7 +116,6 @@ def _emulate(stream: Any, screen: Any, pieces: list[str], width: Callable[[str],
     # selector).
     lost = {ord(char) for char in set("".join(pieces)) - _CONTROLS if width(char) <= 0 and not combining(char)}
     drop = dict.fromkeys(lost)
-    stream.feed(_NEWLINE_MODE)
     for piece in pieces:
         if piece.startswith("\x1b[") and piece[-1] == "m":
             pen = screen.cursor.attrs
@@ -118,11 +162,12 @@ def _aligned_tail(data: bytes) -> bytes:
     return tail.lstrip(bytes(range(0x80, 0xC0)))
 
 
-def _visible(text: str) -> list[str]:
+def _screens(text: str) -> list[list[str]]:
     """The pieces of text that decide what the screen shows, in a form that the emulator can read.
 
-    It knows no alternate screen, so that is resolved here: entered, it is empty; left, the main one is as before (or
-    empty, if it was entered before text begins). What a full clear has erased is left out.
+    Where the alternate screen is shown, those of the main one come before, if it is known to have been there. The
+    emulator knows no alternate screen, so that is resolved here: entered, it is empty; left, the main one is as
+    before (or empty, if it was entered before text begins). What a full clear has erased is left out.
     """
     pieces, _ = split(text)
     kept: list[str] = []
@@ -149,7 +194,7 @@ def _visible(text: str) -> list[str]:
         if pieces[at]:
             kept.append(pieces[at])
             cleared = home = False
-    return kept
+    return [kept] if main is None else [main, kept]
 
 
 def _translate(control: str, csi: tuple[str, list[int], str] | None) -> str:

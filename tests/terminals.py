@@ -1,0 +1,155 @@
+"""A terminal for a program of a test: a real PTY, and an emulator that shows and answers as a real terminal does."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+import pyte
+
+from rounds import DEADLINE
+
+CLI = (sys.executable, "-m", "session_magics")
+
+
+class Emulator(pyte.Screen):
+    """The emulator's screen, with its answers to questions collected, and what it does not know left out."""
+
+    def __init__(self, columns: int, rows: int, answer: Callable[[str], None]) -> None:
+        self._answer_with = answer
+        super().__init__(columns, rows)
+
+    def write_process_input(self, data: str) -> None:
+        self._answer_with(data)
+
+
+class Terminal:
+    """Runs a program on a PTY and reads all it prints, until ``close``. ``stall`` stops the reading."""
+
+    def __init__(
+        self, command: Sequence[str], size: tuple[int, int] = (24, 80), *, env: dict[str, str] | None = None
+    ) -> None:
+        self.pty_fd, self.tty_fd = os.openpty()
+        self.resize(size, tell=False)
+        self.modes = termios.tcgetattr(self.tty_fd)
+        self.raw = b""
+        self.answers: list[str] = []
+        self._screen = Emulator(size[1], size[0], self._answer)
+        self._stream = pyte.ByteStream(self._screen)
+        self._lock = threading.Lock()
+        self._reading, self._over = threading.Event(), threading.Event()
+        self._reading.set()
+        tty = os.ttyname(self.tty_fd)
+        code = "import os, sys, fcntl, termios; os.setsid(); fd = os.open(sys.argv[1], os.O_RDWR); "
+        code += "[os.dup2(fd, n) for n in (0, 1, 2)]; os.closerange(3, 64); os.execvp(sys.argv[2], sys.argv[2:])"
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code, tty, *command], env={**os.environ, "TERM": "xterm-256color", **(env or {})}
+        )
+        self._thread = threading.Thread(target=self._read, name=f"terminal of {command[-1]}")
+        self._thread.start()
+
+    def _answer(self, data: str) -> None:
+        self.answers.append(data)
+        os.write(self.pty_fd, data.encode())
+
+    def _read(self) -> None:
+        while not self._over.is_set():
+            self._reading.wait()
+            if not select.select([self.pty_fd], [], [], 0.02)[0]:
+                continue
+            with contextlib.suppress(OSError):
+                data = os.read(self.pty_fd, 65536)
+                with self._lock:
+                    self.raw += data
+                    with contextlib.suppress(Exception):  # the emulator fails on odd input
+                        self._stream.feed(data)
+
+    def type(self, text: str | bytes) -> None:
+        os.write(self.pty_fd, text.encode() if isinstance(text, str) else text)
+
+    def resize(self, size: tuple[int, int], *, tell: bool = True) -> None:
+        fcntl.ioctl(self.pty_fd, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
+        if tell:
+            with self._lock:
+                self._screen.resize(*size)
+            os.kill(self.process.pid, signal.SIGWINCH)
+
+    @property
+    def lines(self) -> list[str]:
+        with self._lock, contextlib.suppress(Exception):
+            return [line.rstrip() for line in self._screen.display]
+        return []
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines).rstrip()
+
+    @property
+    def cursor(self) -> tuple[int, int]:
+        return self._screen.cursor.y, self._screen.cursor.x
+
+    def until(self, *texts: str, gone: str | None = None, limit: float = DEADLINE) -> None:
+        """Wait until the screen shows all of these, and no more what should be gone."""
+        deadline = time.monotonic() + limit
+        while True:
+            shown = self.text
+            if all(text in shown for text in texts) and (gone is None or gone not in shown):
+                return
+            assert time.monotonic() < deadline, f"no {texts} without {gone!r} on\n{shown}\n{self.raw[-800:]!r}"
+            time.sleep(0.005)
+
+    def stall(self, stalled: bool) -> None:
+        """Read no more, as a terminal does that hangs; or go on."""
+        if stalled:
+            self._reading.clear()
+        else:
+            self._reading.set()
+
+    def wait(self, limit: float = DEADLINE) -> int:
+        return self.process.wait(limit)
+
+    @property
+    def restored(self) -> bool:
+        """Whether the terminal's modes are those of the beginning."""
+        return termios.tcgetattr(self.tty_fd) == self.modes
+
+    def switched(self) -> dict[bytes, bool]:
+        """The private modes that differ from those of a fresh terminal, by all that was printed."""
+        import re
+
+        state: dict[bytes, bool] = {}
+        for numbers, final in re.findall(rb"\x1b\[\?([0-9;]+)([hl])", self.raw):
+            for number in numbers.split(b";"):
+                state[number] = final == b"h"
+        return {number: on for number, on in state.items() if on != (number in (b"7", b"8", b"25"))}
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self._reading.set()
+        self._over.set()
+        self._thread.join()
+        os.close(self.pty_fd)
+        os.close(self.tty_fd)
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def attached(name: str, size: tuple[int, int] = (24, 80), *options: str, env: dict[str, str] | None = None) -> Terminal:
+    """A terminal on which ``attach NAME`` runs."""
+    return Terminal((*CLI, "attach", name, *options), size, env=env)
