@@ -145,10 +145,7 @@ class Viewer:
         if self._shell:
             self._take_events()
         if self._shell and self._command is None:
-            self.tell(
-                f"no command runs, and this shell takes commands from cells alone "
-                f"(%%sh_session {self._session.name}); {self._detach_name} detaches"
-            )
+            self.tell(f"no command runs; this shell takes commands from cells: %%sh_session {self._session.name}")
             return
         try:
             self._claim_size()

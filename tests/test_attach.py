@@ -1,0 +1,456 @@
+"""``attach``: real programs on real terminals, which answer questions as real ones do."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import termios
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rounds import rounds, sessions, until
+from session_magics import Command, Registry, Session
+from terminals import CLI, Terminal, attached
+
+pytestmark = pytest.mark.timeout(120)
+PROMPT = "ready> "
+DETACH = b"\x1c"
+
+# A program of which every key is shown in hex, raw; "q" ends it with status 5.
+KEYS = """
+import os, sys, termios, tty
+tty.setraw(0)
+os.write(1, sys.argv[1].encode().decode("unicode_escape").encode("latin-1") + b"ready\\r\\n")
+while True:
+    data = os.read(0, 4096)
+    if data == b"q":
+        break
+    os.write(1, b"<" + data.hex().encode() + b">\\r\\n")
+sys.exit(5)
+"""
+
+
+@pytest.fixture
+def registry(root: Path) -> Iterator[Registry]:
+    with sessions(root) as registry:
+        yield registry
+
+
+def shell(registry: Registry, name: str = "s") -> Session:
+    env = {"PS1": PROMPT, "PROMPT_COMMAND": None, "HISTFILE": None}
+    session = registry.start(name, Command(("bash", "--norc", "--noprofile"), env=env))
+    session.wait_for(PROMPT, 10)
+    return session
+
+
+def keys(registry: Registry, begin: str = "", name: str = "k") -> Session:
+    session = registry.start(name, Command((sys.executable, "-c", KEYS, begin)))
+    return printed(session, b"ready")
+
+
+def printed(session: Session, data: bytes) -> Session:
+    """The session, once it has printed that, on whichever screen."""
+    until(lambda: data in session.output(), what=session.output)
+    return session
+
+
+def need(program: str) -> None:
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed")
+
+
+def settled(terminal: Terminal) -> None:
+    """The terminal is as it was: its modes, and what the program had switched on."""
+    until(lambda: terminal.restored, what="termios")
+    assert terminal.switched() == {}
+
+
+def test_a_shell_is_typed_into_and_left_with_the_detach_key(registry: Registry) -> None:
+    session = shell(registry)
+    with attached("s", (20, 70)) as terminal:
+        terminal.until("s: C-\\ detaches", PROMPT.strip())
+        assert session.info().size == (20, 70)
+        terminal.type("echo he''llo\r")
+        terminal.until("hello\n" + PROMPT.strip(), gone="detaches")
+        terminal.type(DETACH)
+        assert terminal.wait() == 0
+        terminal.until("[detached: session-magics attach s comes back]")
+        settled(terminal)
+    assert session.info().running
+
+
+def test_the_line_that_tells_the_detach_key_goes_away_by_itself(registry: Registry) -> None:
+    shell(registry)
+    with attached("s") as terminal:
+        terminal.until("detaches")
+        terminal.until(PROMPT.strip(), gone="detaches")
+        terminal.type("\x1c")
+        assert terminal.wait() == 0
+
+
+@pytest.mark.parametrize(("end", "status", "shown"), [("exit 7", 7, "exited 7"), ("kill -9 $$", 137, "signal 9")])
+def test_the_end_of_the_program_ends_it_with_its_status(
+    registry: Registry, end: str, status: int, shown: str
+) -> None:
+    shell(registry)
+    with attached("s") as terminal:
+        terminal.until("detaches")
+        terminal.type(f"echo las''t; {end}\r")
+        assert terminal.wait() == status
+        terminal.until("last", shown)
+        settled(terminal)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT])
+def test_a_signal_restores_the_terminal(registry: Registry, number: int) -> None:
+    session = keys(registry, "\\x1b[?1049h\\x1b[?25l\\x1b[?1000h\\x1b[?2004h\\x1b[?1h\\x1b=\\x1b[>1u\\x1b[4 q")
+    with attached("k") as terminal:
+        terminal.until("detaches", "ready")
+        assert b"1049" in terminal.switched()
+        os.kill(terminal.process.pid, number)
+        assert terminal.wait() == 128 + number
+        settled(terminal)
+        assert b"\x1b[<1u" in terminal.raw and b"\x1b>" in terminal.raw and b"\x1b[0 q" in terminal.raw
+    assert session.info().running
+
+
+def test_a_killed_holder_is_told_and_the_terminal_restored(registry: Registry) -> None:
+    session = keys(registry, "\\x1b[?1049h\\x1b[?1003h")
+    with attached("k") as terminal:
+        terminal.until("detaches", "ready")
+        from session_magics.store.states import read_run
+
+        run = read_run(str(session.directory))
+        assert run is not None
+        os.kill(run.holder, signal.SIGKILL)
+        assert terminal.wait() == 1
+        terminal.until("session-magics: session 'k' is not running (lost")
+        settled(terminal)
+
+
+def test_stopped_and_continued_it_gives_the_terminal_back_and_takes_it_again(registry: Registry) -> None:
+    keys(registry, "\\x1b[?1049h\\x1b[?1000h")
+    with attached("k") as terminal:
+        terminal.until("detaches", "ready")
+        os.kill(terminal.process.pid, signal.SIGTSTP)
+        until(lambda: terminal.restored and not terminal.switched(), what="stopped")
+        os.kill(terminal.process.pid, signal.SIGCONT)
+        until(lambda: not terminal.restored and b"1000" in terminal.switched(), what="continued")
+        terminal.type("a")
+        terminal.until("<61>")
+        terminal.type(DETACH)
+        assert terminal.wait() == 0
+        settled(terminal)
+
+
+def test_no_question_is_answered_into_the_program(registry: Registry) -> None:
+    asks = "\\x1b[c\\x1b[6n\\x1b[>c\\x1b[5n\\x1b]11;?\\x07\\x1bZ\\x05\\x1b[?2026$p\\x1bP+q544e\\x1b\\\\"
+    keys(registry, asks)
+    for _ in range(rounds(3, 100)):
+        with attached("k") as terminal:
+            terminal.until("detaches")
+            terminal.type("a")
+            terminal.until("<61>")
+            assert terminal.answers == []
+            terminal.type(DETACH)
+            terminal.wait()
+
+
+def test_the_terminal_of_these_tests_does_answer(root: Path) -> None:
+    with Terminal(("printf", "\\033[6n\\033[c")) as terminal:
+        until(lambda: len(terminal.answers) == 2)
+
+
+def test_live_questions_reach_the_holder_alone(registry: Registry) -> None:
+    session = shell(registry)
+    with attached("s") as terminal:
+        terminal.until("detaches")
+        terminal.type("printf '\\033[6n\\033[c\\033[5n'; printf 'do''ne\\n'\r")
+        terminal.until("done")
+        assert terminal.answers == [] and session.output().count(b"\x1b[6n") == 1
+        terminal.type(DETACH)
+        terminal.wait()
+
+
+def test_the_screen_comes_back_as_it_was_and_without_history(registry: Registry) -> None:
+    session = registry.start(
+        "s", Command(("sh", "-c", "seq 1 3000; printf '\\033[31mred\\033[m end'; sleep 1000")), size=(10, 40)
+    )
+    session.wait_for("end", 10)
+    with attached("s", (10, 40)) as terminal:
+        terminal.until("red end", "2999", gone="detaches")
+        assert terminal.lines[0] == "2992" and terminal.cursor == (9, 7)
+        assert b"\n2500" not in terminal.raw and b"\x1b[31mred" in terminal.raw
+        terminal.type(DETACH)
+        assert terminal.wait() == 0
+
+
+def test_python_is_a_terminal_program_like_others(registry: Registry) -> None:
+    registry.start("py", Command((sys.executable, "-q")))
+    with attached("py") as terminal:
+        terminal.until(">>>")
+        terminal.type("6*7\r")
+        terminal.until("42")
+        terminal.type("\x1b[A")  # the line before
+        terminal.until(">>> 6*7\n42\n>>> 6*7")
+        terminal.type("\x15import sys; sys.exit(3)\r")
+        assert terminal.wait() == 3
+        settled(terminal)
+
+
+def test_vim_is_drawn_typed_into_and_left_with_its_modes(registry: Registry, root: Path) -> None:
+    need("vim")
+    text = root / "text"
+    text.write_text("".join(f"line {number}\n" for number in range(100)))
+    printed(registry.start("v", Command(("vim", "-u", "NONE", "-N", str(text))), size=(15, 50)), b"line 3")
+    for size in ((15, 50), (12, 60)):  # its own size, and another
+        with attached("v", size) as terminal:
+            terminal.until("line 0", f"line {size[0] - 2}", gone="detaches")
+            assert b"1049" in terminal.switched()
+            terminal.type("j")
+            until(lambda terminal=terminal: terminal.cursor[0] >= 1)
+            terminal.type(DETACH)
+            assert terminal.wait() == 0
+            settled(terminal)
+    with attached("v", (12, 60)) as terminal:
+        terminal.until("line 0", "detaches")
+        terminal.type("oadded\x1b:wq\r")
+        assert terminal.wait() == 0
+        settled(terminal)
+    assert "\nadded\n" in text.read_text()
+
+
+def test_less_pages(registry: Registry, root: Path) -> None:
+    need("less")
+    text = root / "text"
+    text.write_text("".join(f"line {number}\n" for number in range(100)))
+    printed(registry.start("l", Command(("less", str(text)))), b"line 3")
+    with attached("l", (10, 60)) as terminal:
+        terminal.until("line 0", "line 8", "detaches")
+        terminal.type(" ")
+        terminal.until("line 9", "line 17", gone="line 8")
+        terminal.type("q")
+        assert terminal.wait() == 0
+        settled(terminal)
+
+
+def test_a_program_with_the_mouse_gets_it_after_a_new_attach(registry: Registry) -> None:
+    keys(registry, "\\x1b[?1049h\\x1b[?1002h\\x1b[?1006h\\x1b[?2004h\\x1b]2;the title\\x07")
+    for _ in range(2):
+        with attached("k") as terminal:
+            terminal.until("ready")
+            until(lambda terminal=terminal: {b"1002", b"1006", b"2004", b"1049"} <= set(terminal.switched()))
+            assert b"\x1b]2;the title\x07" in terminal.raw
+            terminal.type("\x1b[<0;5;6M")
+            terminal.until("<1b5b3c303b353b364d>")
+            terminal.type(DETACH)
+            assert terminal.wait() == 0
+            settled(terminal)
+            assert terminal.raw.count(b"\x1b[22;2t") == terminal.raw.count(b"\x1b[23;2t") == 1
+
+
+def test_modes_are_known_long_after_they_were_set(registry: Registry) -> None:
+    code = "import sys, time; sys.stdout.write('\\x1b[?1049h\\x1b[?1002h'); "
+    code += "[sys.stdout.write('\\x1b[H' + 'x' * 1000) for _ in range(5000)]; print('\\x1b[2J\\x1b[Hmain', flush=True); time.sleep(1000)"
+    printed(registry.start("big", Command((sys.executable, "-c", code))), b"main")
+    with attached("big") as terminal:
+        terminal.until("main")
+        assert {b"1049", b"1002"} <= set(terminal.switched())
+        terminal.type(DETACH)
+        terminal.wait()
+
+
+def test_two_terminals_of_different_sizes_see_the_same_and_the_last_typist_sets_the_size(registry: Registry) -> None:
+    session = shell(registry)
+    with attached("s", (24, 80)) as wide, attached("s", (12, 40)) as small:
+        wide.until(PROMPT.strip())
+        small.until(PROMPT.strip(), "detaches")
+        until(lambda: session.info().size == (12, 40), what=session.info)
+        wide.type("stty size\r")
+        wide.until("24 80", gone="detaches")
+        small.until("24 80", gone="detaches")
+        small.type("stty size\r")
+        small.until("12 40")
+        wide.until("12 40")
+        wide.type("echo ag''ain\r")
+        small.until("again")
+        wide.type(DETACH)
+        assert wide.wait() == 0
+        small.type("exit 4\r")
+        assert small.wait() == 4
+
+
+def test_who_only_looks_neither_types_nor_sets_the_size(registry: Registry) -> None:
+    session = shell(registry)
+    with attached("s", (12, 40), "--read-only") as terminal:
+        terminal.until("looking only", PROMPT.strip())
+        terminal.type("echo typed\r")
+        session.send("echo se''nt\r")
+        terminal.until("sent", gone="detaches")
+        assert session.info().size == (24, 80) and "typed" not in terminal.text
+        terminal.type(DETACH)
+        assert terminal.wait() == 0
+        settled(terminal)
+    assert b"typed" not in session.output()
+
+
+def test_a_window_that_is_dragged_takes_the_session_with_it(registry: Registry) -> None:
+    session = shell(registry)
+    with attached("s") as terminal:
+        terminal.until("detaches")
+        for width in range(60, 100):
+            terminal.resize((20, width))
+        until(lambda: session.info().size == (20, 99), what=session.info)
+        terminal.type("stty size\r")
+        terminal.until("20 99")
+        terminal.type(DETACH)
+        terminal.wait()
+
+
+def test_another_detach_key_also_where_keys_are_told_in_numbers(registry: Registry) -> None:
+    keys(registry)
+    for typed in (b"\x1d", b"\x1b[93;5u", b"\x1b[27;5;93~"):
+        with attached("k", (24, 80), "--detach-key", "C-]") as terminal:
+            terminal.until("C-] detaches")
+            terminal.type(DETACH)
+            terminal.until("<1c>")
+            terminal.type(typed)
+            assert terminal.wait() == 0
+
+
+def test_a_shell_of_cells_takes_keys_only_while_a_command_runs(registry: Registry) -> None:
+    session = registry.shell("c", lifetime="detached", rc=False)
+    with attached("c") as terminal:
+        terminal.until("detaches")
+        terminal.type("ls\r")
+        terminal.until("no command runs", "%%sh_session c")
+        cell = session.cell("printf 'one\\ntwo\\n'; read word; echo got $word")
+        try:
+            terminal.until("one\ntwo", gone="no command")
+            terminal.type("yes\r")
+            terminal.until("got yes")
+        finally:
+            cell.close()
+        terminal.type(DETACH)
+        assert terminal.wait() == 0
+
+
+def test_a_terminal_that_reads_nothing_slows_nobody_and_catches_up(registry: Registry) -> None:
+    code = "import sys, time; sys.stdin.readline(); t = time.monotonic()\n"
+    code += "for n in range(300_000): sys.stdout.write(f'{n:060d}\\n')\n"
+    code += "sys.stdout.flush(); print('took', time.monotonic() - t); sys.stdin.readline()"
+    session = registry.start("flood", Command((sys.executable, "-c", code)))
+    with attached("flood") as terminal:
+        terminal.until("detaches")
+        terminal.stall(True)
+        session.send("\r")
+        session.wait_for("took", 60)
+        terminal.stall(False)
+        terminal.until("took", "299999")
+        assert len(terminal.raw) < 2_000_000
+        terminal.type(DETACH)
+        assert terminal.wait() == 0
+        settled(terminal)
+
+
+def test_a_stalled_terminal_can_still_be_left(registry: Registry) -> None:
+    registry.start("yes", Command(("yes",)))
+    with attached("yes") as terminal:
+        terminal.until("detaches")
+        terminal.stall(True)
+        time.sleep(0.3)
+        terminal.type(DETACH)
+        assert terminal.wait() == 0
+        assert terminal.restored
+
+
+def test_a_program_that_does_not_read_keeps_nobody_from_leaving(registry: Registry) -> None:
+    code = "import tty, time; tty.setraw(0); print('deaf', flush=True); time.sleep(1000)"
+    registry.start("deaf", Command((sys.executable, "-c", code))).wait_for("deaf", 10)
+    with attached("deaf") as terminal:
+        terminal.until("detaches")
+        for _ in range(40):
+            terminal.type(b"x" * 4000)
+            terminal.type(b"y" * 50)
+        terminal.type(DETACH)
+        assert terminal.wait() == 0
+        settled(terminal)
+
+
+def test_a_stopped_holder_keeps_nobody_from_leaving(registry: Registry) -> None:
+    from session_magics.store.states import read_run
+
+    session = keys(registry)
+    run = read_run(str(session.directory))
+    assert run is not None
+    with attached("k") as terminal:
+        terminal.until("detaches")
+        os.kill(run.holder, signal.SIGSTOP)
+        try:
+            terminal.type("a")
+            terminal.until("keys are dropped", "did not answer")
+            terminal.type(DETACH)
+            assert terminal.wait() == 0
+        finally:
+            os.kill(run.holder, signal.SIGCONT)
+
+
+def test_a_restart_is_seen_and_begins_with_fresh_modes(registry: Registry) -> None:
+    keys(registry, "\\x1b[?1002h")
+    with attached("k") as terminal:
+        terminal.until("detaches")
+        assert b"1002" in terminal.switched()
+        registry.restart("k")
+        terminal.type("a")
+        terminal.until("<61>")
+        terminal.type("q")
+        assert terminal.wait() == 5
+        settled(terminal)
+
+
+def test_what_cannot_be_attached_to_is_told_in_one_line(registry: Registry, root: Path) -> None:
+    registry.start("done", Command(("true",))).wait(10)
+    keys(registry)
+    id = registry.get("k").id
+    for words, status, message, env in (
+        (("done",), 1, "session 'done' is not running (exited 0): session-magics restart done", {}),
+        (("nope",), 1, "no session named 'nope'", {}),
+        (("k", "--detach-key", "Nope"), 2, "no key 'Nope'", {}),
+        (("k",), 2, "this terminal is session 'k' itself", {"SESSION_MAGICS_SESSION": id}),
+    ):
+        with Terminal((*CLI, "attach", *words), (24, 200), env=env) as terminal:
+            assert terminal.wait() == status
+            terminal.until(f"session-magics: {message}" if status == 1 else message)
+            settled(terminal)
+
+
+def test_it_comes_and_goes_a_hundred_times_and_leaves_nothing(registry: Registry) -> None:
+    session = keys(registry, "\\x1b[?1049h")
+    from session_magics.store.states import read_run
+
+    run = read_run(str(session.directory))
+    assert run is not None
+    descriptors = len(os.listdir(f"/proc/{run.holder}/fd"))
+    for _ in range(rounds(10, 100)):
+        with attached("k") as terminal:
+            terminal.until("ready")
+            terminal.type(DETACH)
+            assert terminal.wait() == 0
+            settled(terminal)
+    until(lambda: len(os.listdir(f"/proc/{run.holder}/fd")) == descriptors)
+    assert session.info().running and b"<" not in session.output()
+
+
+def test_the_modes_are_those_of_a_raw_terminal_meanwhile(registry: Registry) -> None:
+    shell(registry)
+    with attached("s") as terminal:
+        terminal.until("detaches")
+        modes = termios.tcgetattr(terminal.tty_fd)
+        assert not modes[3] & (termios.ECHO | termios.ICANON | termios.ISIG) and not modes[1] & termios.OPOST
+        terminal.type(DETACH)
+        terminal.wait()
