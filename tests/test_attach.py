@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from rounds import rounds, sessions, until
@@ -94,9 +95,7 @@ def test_the_line_that_tells_the_detach_key_goes_away_by_itself(registry: Regist
 
 
 @pytest.mark.parametrize(("end", "status", "shown"), [("exit 7", 7, "exited 7"), ("kill -9 $$", 137, "signal 9")])
-def test_the_end_of_the_program_ends_it_with_its_status(
-    registry: Registry, end: str, status: int, shown: str
-) -> None:
+def test_the_end_of_the_program_ends_it_with_its_status(registry: Registry, end: str, status: int, shown: str) -> None:
     shell(registry)
     with attached("s") as terminal:
         terminal.until("detaches")
@@ -135,15 +134,24 @@ def test_a_killed_holder_is_told_and_the_terminal_restored(registry: Registry) -
 
 def test_stopped_and_continued_it_gives_the_terminal_back_and_takes_it_again(registry: Registry) -> None:
     keys(registry, "\\x1b[?1049h\\x1b[?1000h")
-    with attached("k") as terminal:
+    with Terminal(("bash", "--norc", "-i"), env={"PS1": "outer> "}) as terminal:  # stopping takes a shell with jobs
+        terminal.until("outer>")
+        terminal.type(" ".join((*CLI, "attach", "k")) + "\r")
         terminal.until("detaches", "ready")
-        os.kill(terminal.process.pid, signal.SIGTSTP)
-        until(lambda: terminal.restored and not terminal.switched(), what="stopped")
-        os.kill(terminal.process.pid, signal.SIGCONT)
-        until(lambda: not terminal.restored and b"1000" in terminal.switched(), what="continued")
+        [process] = psutil.Process(terminal.process.pid).children()
+        process.send_signal(signal.SIGTSTP)
+        terminal.until("Stopped")
+        assert b"1000" not in terminal.switched() and b"1049" not in terminal.switched()
+        assert termios.tcgetattr(terminal.tty_fd)[1] & termios.OPOST
+        terminal.type("echo mean''while\r")
+        terminal.until("meanwhile")
+        terminal.type("fg\r")
+        until(lambda: b"1000" in terminal.switched(), what="continued")
         terminal.type("a")
         terminal.until("<61>")
         terminal.type(DETACH)
+        terminal.until("detached:", "outer>")
+        terminal.type("exit\r")
         assert terminal.wait() == 0
         settled(terminal)
 
@@ -256,7 +264,8 @@ def test_a_program_with_the_mouse_gets_it_after_a_new_attach(registry: Registry)
 
 def test_modes_are_known_long_after_they_were_set(registry: Registry) -> None:
     code = "import sys, time; sys.stdout.write('\\x1b[?1049h\\x1b[?1002h'); "
-    code += "[sys.stdout.write('\\x1b[H' + 'x' * 1000) for _ in range(5000)]; print('\\x1b[2J\\x1b[Hmain', flush=True); time.sleep(1000)"
+    code += "[sys.stdout.write('\\x1b[H' + 'x' * 1000) for _ in range(5000)]; "
+    code += "print('\\x1b[2J\\x1b[Hmain', flush=True); time.sleep(1000)"
     printed(registry.start("big", Command((sys.executable, "-c", code))), b"main")
     with attached("big") as terminal:
         terminal.until("main")

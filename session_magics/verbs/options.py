@@ -89,6 +89,20 @@ class OptionParser(argparse.ArgumentParser):
         action = self.add_argument(*flags, **how)
         self.takes_value.update(dict.fromkeys(flags, action.nargs != 0))
 
+    def described(self) -> list[tuple[str, str]]:
+        """Each option that has a name, with its help."""
+        return [
+            (flag, action.help or "")
+            for action in self._actions
+            for flag in action.option_strings
+            if flag.startswith("--")
+        ]
+
+    def choices(self, flag: str) -> list[str]:
+        """The values that an option has to choose from; none where it takes others."""
+        action = self._option_string_actions.get(flag)
+        return [str(choice) for choice in action.choices] if action is not None and action.choices else []
+
     def error(self, message: str) -> NoReturn:
         raise UsageMistake(f"{self.prog}: {message}")
 
