@@ -68,7 +68,7 @@ def need(program: str) -> None:
 def settled(terminal: Terminal) -> None:
     """The terminal is as it was: its modes, and what the program had switched on."""
     until(lambda: terminal.restored, what="termios")
-    assert terminal.switched() == {}
+    until(lambda: terminal.switched() == {}, what=terminal.switched)
 
 
 def test_a_shell_is_typed_into_and_left_with_the_detach_key(registry: Registry) -> None:

@@ -119,13 +119,14 @@ def test_a_real_shell_completes_verbs_options_names_and_labels(shell: str, regis
             ("list --label crew=a\t", "session-magics list --label crew=a"),
             ("list --label=crew=b\t", "session-magics list --label=crew=b"),
             ("start x --restart on-f\t", "session-magics start x --restart on-failure"),
-            ("stop web-\t\t", "web-two"),
         ):
             terminal.type(f"session-magics {typed}")
             terminal.until(shown)
             terminal.type("\x15")
             terminal.until(gone=f"session-magics {typed[:3]}")
-        terminal.type("exit\r")
+        terminal.type("session-magics stop web-\t\t")
+        terminal.until("web-one", "web-two")
+        terminal.type("\x15exit\r")
         terminal.wait()
 
 
