@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -276,8 +277,9 @@ def test_modes_are_known_long_after_they_were_set(registry: Registry) -> None:
 
 def test_two_terminals_of_different_sizes_see_the_same_and_the_last_typist_sets_the_size(registry: Registry) -> None:
     session = shell(registry)
-    with attached("s", (24, 80)) as wide, attached("s", (12, 40)) as small:
-        wide.until(PROMPT.strip())
+    with attached("s", (24, 80)) as wide, contextlib.ExitStack() as later:
+        wide.until("detaches")
+        small = later.enter_context(attached("s", (12, 40)))
         small.until(PROMPT.strip(), "detaches")
         until(lambda: session.info().size == (12, 40), what=session.info)
         wide.type("stty size\r")
@@ -414,7 +416,8 @@ def test_a_restart_is_seen_and_begins_with_fresh_modes(registry: Registry) -> No
     with attached("k") as terminal:
         terminal.until("detaches")
         assert b"1002" in terminal.switched()
-        registry.restart("k")
+        session = registry.restart("k")
+        until(lambda: session.output().count(b"ready") == 2)
         terminal.type("a")
         terminal.until("<61>")
         terminal.type("q")
