@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
-from session_magics.verbs.parser import verbs
+import pytest
+
+from session_magics.cli.words import VERBS as MORE_VERBS
+from session_magics.verbs.parser import VERBS, Verb, verbs
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 
 
-def table() -> str:
+def table(of: Mapping[str, Verb]) -> str:
     """The table of verbs as the README has to show it."""
-    rows = [(usage.replace("|", "\\|"), help_text) for _, usage, help_text in verbs()]
+    rows = [(usage.replace("|", "\\|"), help_text) for _, usage, help_text in verbs(of)]
     return "\n".join(["| verb | what it does |", "|---|---|", *(f"| `{usage}` | {text} |" for usage, text in rows)])
 
 
-def test_the_table_of_verbs_is_the_parsers() -> None:
-    written = re.search(r"<!-- verbs -->\n(.*?)\n<!-- /verbs -->", README, re.S)
-    assert written and written[1] == table(), "paste this between the markers:\n" + table()
+@pytest.mark.parametrize(("mark", "of"), [("verbs", VERBS), ("cli verbs", MORE_VERBS)])
+def test_the_tables_of_verbs_are_the_parsers(mark: str, of: Mapping[str, Verb]) -> None:
+    written = re.search(rf"<!-- {mark} -->\n(.*?)\n<!-- /{mark} -->", README, re.S)
+    assert written and written[1] == table(of), "paste this between the markers:\n" + table(of)
 
 
 def test_links_lead_somewhere() -> None:
