@@ -115,6 +115,15 @@ class Terminal:
         else:
             self._reading.set()
 
+    def hang_up(self) -> None:
+        """Be gone, as a window that is closed."""
+        self._over.set()
+        self._reading.set()
+        self._thread.join()
+        os.close(self.tty_fd)
+        os.close(self.pty_fd)
+        self.pty_fd = self.tty_fd = -1
+
     def wait(self, limit: float = DEADLINE) -> int:
         return self.process.wait(limit)
 
@@ -140,8 +149,9 @@ class Terminal:
         self._reading.set()
         self._over.set()
         self._thread.join()
-        os.close(self.pty_fd)
-        os.close(self.tty_fd)
+        for fd in (self.pty_fd, self.tty_fd):
+            if fd >= 0:
+                os.close(fd)
 
     def __enter__(self) -> Terminal:
         return self

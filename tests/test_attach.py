@@ -119,6 +119,46 @@ def test_a_signal_restores_the_terminal(registry: Registry, number: int) -> None
     assert session.info().running
 
 
+def test_a_terminal_that_is_gone_ends_it(registry: Registry) -> None:
+    session = keys(registry)
+    terminal = attached("k")
+    terminal.until("detaches")
+    terminal.hang_up()
+    assert terminal.wait() == 128 + signal.SIGHUP
+    terminal.close()
+    assert session.info().running
+
+
+def test_a_crash_restores_the_terminal(registry: Registry) -> None:
+    keys(registry, "\\x1b[?1049h\\x1b[?1000h")
+    code = """
+import sys
+from session_magics.cli import attach, main
+def crash(loop):
+    loop._viewer.step()
+    raise ZeroDivisionError
+attach._Loop.run = crash
+sys.exit(main.main(["attach", "k"]))
+"""
+    with Terminal((sys.executable, "-c", code)) as terminal:
+        assert terminal.wait() == 1
+        terminal.until("ZeroDivisionError")
+        settled(terminal)
+
+
+def test_a_program_in_back_off_stays_attached(registry: Registry) -> None:
+    command = Command(("sh", "-c", "echo round; read word; exit 9"))
+    session = registry.start("b", command, restart="on-failure")
+    with attached("b") as terminal:
+        terminal.until("round", "detaches")
+        terminal.type("\r")
+        terminal.until("b: backing-off after exit 9")
+        until(lambda: session.info().generation == 2)
+        terminal.until("round", gone="backing-off")
+        terminal.type(DETACH)
+        assert terminal.wait() == 0
+
+
 def test_a_killed_holder_is_told_and_the_terminal_restored(registry: Registry) -> None:
     session = keys(registry, "\\x1b[?1049h\\x1b[?1003h")
     with attached("k") as terminal:

@@ -32,19 +32,14 @@ def attach(session: Session, *, read_only: bool = False, detach_key: str = DETAC
         raise SessionNotRunning(session.name, describe(info.state))
     if os.environ.get(COOKIE) == session.id:
         raise UsageMistake(f"this terminal is session {session.name!r} itself, and would show itself for ever")
-    terminal = OwnTerminal(newlines=info.shell is not None)
-    try:
-        with (
-            Signals() as signals,
-            contextlib.closing(Viewer(session, terminal, read_only=read_only, detach_key=detach_key)) as viewer,
-        ):
-            try:
-                viewer.begin()
-                ended_by = _Loop(viewer, terminal, signals).run()
-            finally:
-                terminal.close(viewer.farewell())
-    finally:
-        terminal.close()
+    with contextlib.ExitStack() as stack:
+        signals = stack.enter_context(Signals())  # first and last: none may end this process in between
+        terminal = stack.enter_context(contextlib.closing(OwnTerminal(newlines=info.shell is not None)))
+        viewer = Viewer(session, terminal, read_only=read_only, detach_key=detach_key)
+        stack.callback(viewer.close)
+        stack.callback(lambda: terminal.close(viewer.farewell()))
+        viewer.begin()
+        ended_by = _Loop(viewer, terminal, signals).run()
     return _goodbye(session, ended_by)
 
 
@@ -80,7 +75,7 @@ class _Loop:
         link = self._link()
         if link >= 0:
             poll.register(link, select.POLLIN)
-        elif not terminal.pending:
+        elif self._viewer.listens:
             seconds = STATE_CHECK if seconds is None else min(seconds, STATE_CHECK)
         happened = dict(poll.poll(None if seconds is None else seconds * 1000))
         if link in happened:
@@ -94,7 +89,7 @@ class _Loop:
         """The descriptor that tells of output; -1 while no holder answers."""
         news = self._viewer.news
         try:
-            if not self._terminal.pending:  # each time: a bell may have been taken in by a request of ours
+            if self._viewer.listens:  # each time: a bell may have been taken in by a request of ours
                 news.watch(self._viewer.position)
             return news.link().fileno()
         except SessionError:  # the state tells what has become of it

@@ -17,6 +17,7 @@ from session_magics.cli.terminal import OwnTerminal
 from session_magics.cli.typing_in import DetachKey, Typist
 from session_magics.errors import SessionError, SessionNotRunning
 from session_magics.log import Event, EventReader, LogReader
+from session_magics.model import BackingOff, describe
 from session_magics.session import INDEX_TAIL, Session
 from session_magics.text.modes import MODE_BYTES, Modes
 from session_magics.text.queries import QueryFilter
@@ -187,6 +188,12 @@ class Viewer:
     # ---- showing
 
     @property
+    def listens(self) -> bool:
+        """Whether more output would make a difference now."""
+        waits = self._dirty and self._next_draw > time.monotonic()
+        return not (waits or self._terminal.pending)
+
+    @property
     def position(self) -> int:
         """The log offset up to which all is shown."""
         return self._output.at
@@ -252,6 +259,8 @@ class Viewer:
                 self._due = [*(one for one in self._due if one.kind != "resize"), event]
             elif event.kind == "restart":
                 self._due.append(event)
+            elif event.kind == "exit" and isinstance(state := self._session.state(), BackingOff):
+                self.tell(f"{self._session.name}: {describe(state)}")
 
     def _apply_events(self) -> None:
         mirrored = self._mirrors
