@@ -259,8 +259,8 @@ def test_help_of_a_verb_is_a_text_and_names_all_its_options(verb: str) -> None:
     assert missing == []
 
 
-LONG_FORMS = ("--help", "--lines", "--follow")
-"""Long forms whose short ones are in the usage."""
+LONG_FORMS = ("--help", "--lines", "--follow", "--json")
+"""Long forms whose short ones are in the usage, and what every verb takes."""
 
 
 @pytest.mark.parametrize("line", ["help", "--help", "-h"])

@@ -82,7 +82,7 @@ class Viewer:
         self._notice_until = 0.0
         self._dirty = True
         self._next_draw = self._next_resize = 0.0
-        self._resized = False
+        self._resized = self._ended = False
 
     def _begin_events(self) -> int:
         """Go to the end of the index; where the last start is, as far as is known."""
@@ -229,6 +229,9 @@ class Viewer:
             return Next.NEWS
         running = self.news.running()  # first, so that what was written before the end is seen below
         self._take_events()
+        if self._ended and isinstance(state := self._session.state(), BackingOff):
+            self._ended = False
+            self.tell(f"{self._session.name}: {describe(state)}")
         end = self._log.end()
         self._apply_events()
         if self._notice and now >= self._notice_until:
@@ -259,8 +262,7 @@ class Viewer:
                 self._due = [*(one for one in self._due if one.kind != "resize"), event]
             elif event.kind == "restart":
                 self._due.append(event)
-            elif event.kind == "exit" and isinstance(state := self._session.state(), BackingOff):
-                self.tell(f"{self._session.name}: {describe(state)}")
+            self._ended = event.kind == "exit"
 
     def _apply_events(self) -> None:
         mirrored = self._mirrors
