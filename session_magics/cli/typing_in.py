@@ -10,7 +10,7 @@ from session_magics.verbs.keys import key_bytes
 
 PIECE_BYTES = 64 * 1024
 """Bytes sent at once, of which the holder takes 16 before it is busy."""
-WAITING_LIMIT = 64 * 1024
+WAITING_LIMIT = 1024 * 1024
 """Bytes that wait for a program that does not read. What goes beyond is dropped: the detach key must be seen."""
 
 
@@ -44,7 +44,7 @@ class Typist:
 
     def type(self, data: bytes) -> bool:
         """Type this; False if a part of it was dropped. Raises as ``Session.send``."""
-        room = max(0, WAITING_LIMIT - len(self._waiting)) if self._waiting else len(data)
+        room = max(0, WAITING_LIMIT - len(self._waiting))
         self._waiting += data[:room]
         self.go_on()
         return room >= len(data)

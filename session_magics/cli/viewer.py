@@ -99,7 +99,8 @@ class Viewer:
         """Show the screen as it is now, and take the session's size."""
         drawn_size = self._session_size
         if not self._read_only:
-            self._claim_size(nudge=self._output.modes.alternate)
+            # Programs that draw on the whole screen seldom draw all of it; they do when its size changes.
+            self._claim_size(nudge=self._output.modes.alternate or not self._output.modes.cursor_shown)
         end_key = f"{self._detach_name} detaches"
         self._draw(drawn_size if self._output.modes.alternate or self._mirrors else self._size)
         self.tell(f"{self._session.name}: {'looking only, ' if self._read_only else ''}{end_key}")
@@ -133,15 +134,16 @@ class Viewer:
     def typed(self, data: bytes) -> bool:
         """Keys were pressed; True if they leave the session."""
         keys, leave = self._detach.part(data)
-        if keys and self._notice:
-            self._hush()
         if keys:
+            if self._notice:
+                self._hush()
             self._type(keys)
         return leave
 
     def _type(self, keys: bytes) -> None:
         if self._read_only:
-            self.tell(f"looking only: no keys; {self._detach_name} detaches")
+            if keys[:1] != b"\x1b":  # reports of the mouse and the focus come by themselves
+                self.tell(f"looking only: no keys; {self._detach_name} detaches")
             return
         if self._shell:
             self._take_events()
