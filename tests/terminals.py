@@ -19,6 +19,8 @@ import pyte
 
 from rounds import DEADLINE
 
+# Bytes that a PTY holds before it takes no more, or nearly.
+FULL = 3500
 CLI = (sys.executable, "-m", "session_magics")
 
 
@@ -114,6 +116,11 @@ class Terminal:
             self._reading.clear()
         else:
             self._reading.set()
+
+    def full(self) -> bool:
+        """Whether it takes no more of what is printed."""
+        room = fcntl.ioctl(self.pty_fd, termios.FIONREAD, b"\0" * 4)
+        return int.from_bytes(room, sys.byteorder) >= FULL
 
     def hang_up(self) -> None:
         """Be gone, as a window that is closed."""

@@ -8,7 +8,6 @@ import shutil
 import signal
 import sys
 import termios
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -398,6 +397,7 @@ def test_a_terminal_that_reads_nothing_slows_nobody_and_catches_up(registry: Reg
     session = registry.start("flood", Command((sys.executable, "-c", code)))
     with attached("flood") as terminal:
         terminal.until("detaches")
+        terminal.until(gone="detaches")
         terminal.stall(True)
         session.send("\r")
         session.wait_for("took", 60)
@@ -413,8 +413,9 @@ def test_a_stalled_terminal_can_still_be_left(registry: Registry) -> None:
     registry.start("yes", Command(("yes",)))
     with attached("yes") as terminal:
         terminal.until("detaches")
+        terminal.until("y", gone="detaches")
         terminal.stall(True)
-        time.sleep(0.3)
+        until(terminal.full)
         terminal.type(DETACH)
         assert terminal.wait() == 0
         assert terminal.restored
@@ -451,16 +452,16 @@ def test_a_stopped_holder_keeps_nobody_from_leaving(registry: Registry) -> None:
             os.kill(run.holder, signal.SIGCONT)
 
 
-def test_a_restart_is_seen_and_begins_with_fresh_modes(registry: Registry) -> None:
-    keys(registry, "\\x1b[?1002h")
+def test_a_restart_is_seen_and_begins_with_fresh_modes(registry: Registry, root: Path) -> None:
+    code = "test -e $0 || printf '\\033[?1002h\\033[5;5Hfirst'; echo $0 > $0; echo ready; read word; exit 5"
+    registry.start("k", Command(("sh", "-c", code, str(root / "flag"))))
     with attached("k") as terminal:
-        terminal.until("detaches")
+        terminal.until("first", gone="detaches")
         assert b"1002" in terminal.switched()
-        session = registry.restart("k")
-        until(lambda: session.output().count(b"ready") == 2)
-        terminal.type("a")
-        terminal.until("<61>")
-        terminal.type("q")
+        registry.restart("k")
+        terminal.until("ready", gone="first")
+        assert b"1002" not in terminal.switched()
+        terminal.type("\r")
         assert terminal.wait() == 5
         settled(terminal)
 

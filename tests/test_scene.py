@@ -116,6 +116,14 @@ def test_the_main_screen_is_drawn_behind_the_alternate_one() -> None:
     assert out.index(b"main") < out.index(b"\x1b[?1049h") < out.index(b"full")
 
 
+def test_an_empty_main_screen_leaves_the_persons_own_there() -> None:
+    data = b"\x1b[?1049h\x1b[Hfull"
+    modes = Modes()
+    modes.see(data)
+    out = scene.draw(picture(data, SIZE), SIZE, modes, None, scroll=True)
+    assert b"\n" not in out and out.index(b"\x1b[?1049h") < out.index(b"\x1b[1;1H")
+
+
 def test_origin_mode_counts_rows_from_the_margin() -> None:
     data = b"\x1b[2;5r\x1b[?6h\x1b[2;3Hx"
     assert drawn(data).cursor == Shown(SIZE).see(data).cursor

@@ -56,8 +56,8 @@ def draw(picture: Picture, size: Size, modes: Modes, before: Modes | None, *, sc
     if before is not None and not known:
         out.append(before.leave())
     if modes.alternate and not known:
-        if scroll and picture.behind is not None:
-            out += [_scrolled_up(size), PLAIN, _lines(picture.behind, size), _at(picture.behind, size, Modes())]
+        if scroll and (behind := picture.behind) is not None and any(behind.lines):
+            out += [_scrolled_up(size), PLAIN, _lines(behind, size), _at(behind, size, Modes())]
         out.append(b"\x1b[?1049h")
     elif scroll and not modes.alternate:
         out.append(_scrolled_up(size))

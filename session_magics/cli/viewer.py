@@ -313,7 +313,8 @@ class Viewer:
         data = self._log.bytes(max(out.begin, out.at - SNAPSHOT_BYTES), out.at)
         shown = picture(data, size, behind=out.shown is None, returns=self._shell)
         self._terminal.write(scene.draw(shown, self._size, out.modes, out.shown, scroll=not out.scrolled))
-        out.scrolled = out.scrolled or not out.modes.alternate or shown.behind is not None
+        behind = shown.behind is not None and any(shown.behind.lines)
+        out.scrolled = out.scrolled or not out.modes.alternate or behind
         out.shown = copy.deepcopy(out.modes)
         out.filter = QueryFilter()
         out.filter.feed(data)  # what is cut off at the end goes on in what comes next

@@ -133,7 +133,8 @@ class Modes:
 
     def leave(self) -> bytes:
         """What brings a terminal in these modes back to a fresh one's, and to its main screen."""
-        out = [b"\x0f\x1b(B\x1b[0m\x1b[r"]  # letters are letters, no style, the whole screen scrolls
+        # Letters are letters, no style, and the whole screen scrolls, which would send the cursor home.
+        out = [b"\x0f\x1b(B\x1b[0m", b"\x1b[r" if self.alternate else b"\x1b7\x1b[r\x1b8"]
         out += [_switched(b"?", mode, not on) for mode, on in self._private.items() if on != (mode in _ON_AT_FIRST)]
         out += [_switched(b"", mode, not on) for mode, on in self._ansi.items() if on]
         if self._keyboard:
