@@ -410,11 +410,12 @@ def test_a_terminal_that_reads_nothing_slows_nobody_and_catches_up(registry: Reg
 
 
 def test_a_stalled_terminal_can_still_be_left(registry: Registry) -> None:
-    registry.start("yes", Command(("yes",)))
+    session = registry.start("yes", Command(("sh", "-c", "echo ready; read word; exec yes")))
     with attached("yes") as terminal:
         terminal.until("detaches")
-        terminal.until("y", gone="detaches")
+        terminal.until("ready", gone="detaches")
         terminal.stall(True)
+        session.send("\r")
         until(terminal.full)
         terminal.type(DETACH)
         assert terminal.wait() == 0
