@@ -410,16 +410,22 @@ def test_a_terminal_that_reads_nothing_slows_nobody_and_catches_up(registry: Reg
 
 
 def test_a_stalled_terminal_can_still_be_left(registry: Registry) -> None:
-    session = registry.start("yes", Command(("sh", "-c", "echo ready; read word; exec yes")))
+    session = registry.start("yes", Command(("sh", "-c", "echo ready; read word; yes | head -c 300000; exec cat")))
     with attached("yes") as terminal:
         terminal.until("detaches")
         terminal.until("ready", gone="detaches")
         terminal.stall(True)
         session.send("\r")
         until(terminal.full)
+        used = psutil.Process(terminal.process.pid).cpu_times().user
+        terminal.type("z" * 100)  # it is awake, and not busy
+        until(lambda: session.output().count(b"z") == 100)
+        assert psutil.Process(terminal.process.pid).cpu_times().user - used < 0.1
         terminal.type(DETACH)
         assert terminal.wait() == 0
-        assert terminal.restored
+        terminal.stall(False)
+        terminal.until("detached:")
+        settled(terminal)
 
 
 def test_a_program_that_does_not_read_keeps_nobody_from_leaving(registry: Registry) -> None:

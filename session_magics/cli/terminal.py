@@ -154,7 +154,11 @@ class OwnTerminal:
         if not self._taken:
             return
         self._taken = False
-        if self._out:  # a part of something lies in the terminal's queue: end it, whatever it is
+        if self._out:
+            # It does not read: what waits in its queue is dropped, to make room for what brings it back. It may have
+            # the beginning of a sequence, which CAN ends.
+            with contextlib.suppress(termios.error):
+                termios.tcflush(self._fd, termios.TCOFLUSH)
             self._out[:] = b"\x18"
         self.write(farewell + POP_TITLE)
         deadline = time.monotonic() + LEAVE_LIMIT

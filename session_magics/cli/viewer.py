@@ -208,8 +208,10 @@ class Viewer:
     def due(self) -> float | None:
         """Seconds until ``step`` has something to do by itself; None: when something happens."""
         now = time.monotonic()
-        times = [self._notice_until] if self._notice else []
-        if self._dirty:
+        times = []
+        if self._notice and not self._terminal.pending:
+            times.append(self._notice_until)
+        if self._dirty and not self._terminal.pending:
             times.append(self._next_draw)
         if self._resized:
             times.append(self._next_resize)
