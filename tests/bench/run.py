@@ -17,6 +17,7 @@ import sys
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 
+from attached import command_line
 from first_byte import first_byte
 from latency import cell_latency, flat
 from many import hundred
@@ -25,7 +26,8 @@ from start_up import loading, shell_ready
 from volume import lines, one_line
 
 GROUPS: dict[str, Callable[[], Iterator[Figure]]] = {
-    group.__name__: group for group in (cell_latency, lines, one_line, first_byte, loading, shell_ready, hundred, flat)
+    group.__name__: group
+    for group in (cell_latency, lines, one_line, first_byte, loading, shell_ready, hundred, flat, command_line)
 }
 
 
