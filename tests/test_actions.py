@@ -111,6 +111,22 @@ def test_list_is_a_list_that_shows_as_a_table(desk: Desk) -> None:
     assert data[1]["last_line"] == "well" and data[1]["ports"] == [] and "cpu" in data[0]
 
 
+def test_every_verb_gives_json_with_one_envelope(desk: Desk) -> None:
+    def value(line: str) -> Any:
+        content = json.loads(desk(line))
+        assert set(content) == {"ok", "value"} and content["ok"] is True
+        return content["value"]
+
+    started = value("start web --json --wait-for Serving server")
+    assert started["name"] == "web" and started["state"]["kind"] == "Running"
+    assert value("info web --json") == started and [row["name"] for row in value("list --json")] == ["web"]
+    assert value("tail web --json") == value("show web --json") == "Serving"
+    assert value("send --json web quit") is None and value("wait web --json") == 7
+    assert value("remove web --json") == ["web"]
+    with pytest.raises(SessionNotFound):  # in Python an error is an error
+        desk("info nope --json")
+
+
 def test_a_snapshot_is_text_or_html(desk: Desk) -> None:
     desk("start paint paint").wait(5)
     assert desk("snapshot paint") == "<red> plain"

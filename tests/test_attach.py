@@ -16,6 +16,7 @@ import pytest
 
 from rounds import rounds, sessions, until
 from session_magics import Command, Registry, Session
+from session_magics.cli.typing_in import DetachKey
 from terminals import CLI, Terminal, attached
 
 pytestmark = pytest.mark.timeout(120)
@@ -371,6 +372,24 @@ def test_another_detach_key_also_where_keys_are_told_in_numbers(registry: Regist
             terminal.until("<1c>")
             terminal.type(typed)
             assert terminal.wait() == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "typed", "before", "leaves"),
+    [
+        ("C-\\", b"abc\x1cdef", b"abc", True),
+        ("C-\\", b"abc", b"abc", False),
+        ("C-\\", b"\x1b[92;5u", b"", True),
+        ("C-\\", b"\x1b[92;5:1u", b"", True),
+        ("C-\\", b"\x1b[92;5:3u", b"\x1b[92;5:3u", False),  # it was let go
+        ("C-a", b"\x1b[97:65;5u", b"", True),
+        ("C-a", b"\x1b[97;6u", b"\x1b[97;6u", False),
+        ("F12", b"x\x1b[24~y", b"x", True),
+        ("M-d", b"\x1bd", b"", True),
+    ],
+)
+def test_the_detach_key_is_found_in_what_is_typed(name: str, typed: bytes, before: bytes, leaves: bool) -> None:
+    assert DetachKey(name).part(typed) == (before, leaves)
 
 
 def test_a_shell_of_cells_takes_keys_only_while_a_command_runs(registry: Registry) -> None:

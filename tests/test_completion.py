@@ -26,6 +26,8 @@ def registry(root: Path) -> Iterator[Registry]:
         registry.start("web-two", Command(("sleep", "1000")), labels={"crew": "b"})
         registry.start("done", Command(("true",))).wait(10)
         yield registry
+        if registry.find("main"):
+            registry.remove("main", force=True)
 
 
 def words(line: str, registry: Registry | None = None) -> list[str]:
@@ -89,6 +91,13 @@ def environment() -> dict[str, str]:
     return {"PATH": f"{BIN}:{os.environ['PATH']}", "PS1": "> ", "PROMPT": "> ", "HISTFILE": ""}
 
 
+def words_for_others(line: str) -> list[str]:
+    """What another process would complete."""
+    command = (sys.executable, "-m", "session_magics", "__complete", *line.split(" "))
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return [entry.split("\t")[0] for entry in done.stdout.splitlines()]
+
+
 SET_UP = {
     "bash": (("bash", "--norc", "-i"), 'eval "$(session-magics completion bash)"; echo re""ady\r'),
     "zsh": (
@@ -106,6 +115,8 @@ SET_UP = {
 def test_a_real_shell_completes_verbs_options_names_and_labels(shell: str, registry: Registry) -> None:
     need(shell)
     command, set_up = SET_UP[shell]
+    registry.shell("main", rc=False)  # which others know as the one of this process
+    [others] = [name for name in words_for_others("attach main") if "@" in name]
     with Terminal(command, (40, 150), env=environment()) as terminal:
         terminal.until(">")
         terminal.type(set_up)
@@ -118,6 +129,7 @@ def test_a_real_shell_completes_verbs_options_names_and_labels(shell: str, regis
             ("list --la\t", "session-magics list --label"),
             ("list --label crew=a\t", "session-magics list --label crew=a"),
             ("list --label=crew=b\t", "session-magics list --label=crew=b"),
+            ("attach main@\t", f"session-magics attach {others}"),
             ("start x --restart on-f\t", "session-magics start x --restart on-failure"),
         ):
             terminal.type(f"session-magics {typed}")

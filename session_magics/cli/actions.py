@@ -83,6 +83,9 @@ class Desk(Verbs):
 
         return attach(session, read_only=read_only)
 
+    def _doctor(self, words: Namespace) -> str:
+        return super()._doctor(words).replace("%session ", f"{PROGRAM} ")
+
     @staticmethod
     def _completion(words: Namespace) -> str:
         from session_magics.cli.completion import script

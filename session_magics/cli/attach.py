@@ -117,6 +117,7 @@ def _goodbye(session: Session, ended_by: int | None) -> int:
     if ended_by is None:
         state = session.settled()
         if not isinstance(state, Exited):
+            print(file=sys.stderr)  # the error is not to stand behind what the program wrote last
             raise SessionNotRunning(session.name, describe(state))
         _say(f"{session.name}: {describe(state)}")
         return state.code if state.code is not None else 128 + (state.signal or 0)

@@ -1,13 +1,17 @@
 # bash: put  eval "$(session-magics completion bash)"  into ~/.bashrc
 _session_magics() {
-    local line word head reply=() found
-    # Bash cuts words at = and : too, which are parts of ours; so they are taken from the line.
+    local line word last head reply=() found
+    # Bash cuts words at = and :, and before @, which are parts of ours; so they are taken from the line.
     line=${COMP_LINE:0:COMP_POINT}
     local words=()
     read -r -a words <<<"$line"
     [[ $line == *[[:space:]] ]] && words+=("")
     word=${words[-1]}
-    head=${word%"${word##*[=:]}"}
+    last=$word
+    [[ $COMP_WORDBREAKS == *=* ]] && last=${last##*=}
+    [[ $COMP_WORDBREAKS == *:* ]] && last=${last##*:}
+    [[ $COMP_WORDBREAKS == *@* && $last == *@* ]] && last=@${last##*@}
+    head=${word%"$last"}
     COMPREPLY=()
     while IFS=$'\t' read -r found _; do
         case $found in
