@@ -68,6 +68,8 @@ class Holder:
         self._ended: tuple[int | None, int | None] | None = None
         self._drain: tuple[float, float] | None = None  # when the last output came, and when draining began
         self._failures = 0
+        self._loss = ""  # why the outcome of the program will never be known
+        self._feeding: Timer | None = None
         self._since = self._began = 0.0  # wall clock to be shown, monotonic to be reckoned with
         self._subreaper = False
         self._until: float | None = None
@@ -100,7 +102,14 @@ class Holder:
     def _spawn(self) -> None:
         launch = self.launch
         first = self.generation == launch.generation
-        if self.shell is None:
+        if launch.tmux:
+            from session_magics.holder import pane, tmux  # a terminal of our own need not pay for it
+
+            started = tmux.start(
+                launch.tmux, launch.argv, launch.env, launch.cwd, self.size, name=launch.name, umask=self._umask
+            )
+            self.terminal = pane.Pane(self.loop, launch.tmux, started, self)
+        elif self.shell is None:
             self.terminal = spawn(launch.argv, launch.env, launch.cwd, self.size, umask=self._umask)
         else:
             theirs, ours = os.pipe()
@@ -114,7 +123,7 @@ class Holder:
             finally:
                 os.close(theirs)
             self.shell.adopt(self.terminal, ours, cwd=launch.cwd)
-        self._ended, self._drain, self.over, self.failure = None, None, False, ""
+        self._ended, self._drain, self.over, self.failure, self._loss = None, None, False, "", ""
         self._since, self._began, self._until = time.time(), time.monotonic(), None
         self.loop.watch(self.terminal.pty_fd, self._terminal_event)
         self._write_run(first=first)
@@ -122,7 +131,7 @@ class Holder:
     def _write_run(self, *, first: bool = False) -> None:
         pid = self.terminal.pid if self.terminal else 0
         try:
-            statefiles.write_run(pid, self.generation, self._since, self._until, self.size)
+            statefiles.write_run(pid, self.generation, self._since, self._until, self.size, self._loss)
         except OSError:
             if first:
                 raise  # a start that cannot be recorded is a failed start; later nothing must end the session
@@ -140,12 +149,14 @@ class Holder:
         data = terminal.read()
         if data is None:
             self.loop.forget(terminal.pty_fd)
+            terminal.at_end = True
             self._output_over()
             return
         if self._drain is not None:
             self._drain = (time.monotonic(), self._drain[1])
         if data:
-            self._answerer.look(terminal, data, self.size[0])
+            if not terminal.answers:
+                self._answerer.look(terminal, data, self.size[0])
             if self.shell is not None:
                 self.shell.output(data)
             else:
@@ -186,13 +197,17 @@ class Holder:
         if self.terminal is None:
             self._input = b""
             return
+        terminal = self.terminal
+        self.loop.cancel(self._feeding)
         while self._input:
-            count = self.terminal.write(self._input[:4096])
+            count = terminal.write(self._input[: terminal.piece])
             if not count:
                 break
             self._input = self._input[count:]
-        if self.terminal.pty_fd >= 0 and self._ended is None:
-            self.loop.watch(self.terminal.pty_fd, self._terminal_event, READ | WRITE if self._input else READ)
+        if terminal.retry:
+            self._feeding = self.loop.later(terminal.retry, self._feed) if self._input else None
+        elif terminal.pty_fd >= 0 and self._ended is None:
+            self.loop.watch(terminal.pty_fd, self._terminal_event, READ | WRITE if self._input else READ)
 
     # ---- exit
 
@@ -205,14 +220,25 @@ class Holder:
                 break
             if not pid:
                 break
-            if self.terminal is not None and pid == self.terminal.pid and self._ended is None:
+            if self.terminal is not None and self.terminal.is_end(pid) and self._ended is None:
                 code = os.waitstatus_to_exitcode(status)
-                self._ended = (code, None) if code >= 0 else (None, -code)
-                self.terminal.release()
-                self._drain = (time.monotonic(), time.monotonic())
-                self._drained()
+                self.ended(code if code >= 0 else None, -code if code < 0 else None)
         self.stopping.step()
         self.leave()
+
+    def ended(self, code: int | None, signal: int | None) -> None:
+        """The program has ended like this; what it has written may not all have come yet."""
+        self._ended = (code, signal)
+        if self.terminal is not None:
+            self.terminal.release()
+        self._drain = (time.monotonic(), time.monotonic())
+        self._drained()
+
+    def lose(self, reason: str) -> None:
+        """The terminal has gone, and how the program ends will not be known: end what is left, and go."""
+        self._loss, self.over = reason, True
+        self._write_run()
+        self.stop(OWNER_GRACE)
 
     def _drained(self) -> None:
         """Read what the program still had to say: to the end of file, or until silence."""
@@ -220,7 +246,7 @@ class Holder:
             return
         last, began = self._drain
         rest = min(last + DRAIN_QUIET, began + DRAIN_LIMIT) - time.monotonic()
-        if rest > 0:
+        if rest > 0 and not (self.terminal is not None and self.terminal.at_end):
             self.loop.later(rest, self._drained)
         else:
             self._output_over()

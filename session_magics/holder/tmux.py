@@ -1,0 +1,250 @@
+"""Starting a program in a tmux server of its own, and asking that server. Loaded for sessions held by tmux alone."""
+
+from __future__ import annotations
+
+import _signal
+import _socket
+import os
+import select
+import struct
+import sys
+import time
+
+from session_magics.holder import gate, processes, wire
+from session_magics.holder.child import RESET_SIGNALS, SpawnError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SOCKET = "tmux"
+"""Name of the server's socket in the session's directory."""
+PANE = "%0"
+"""The pane: a new server counts from 0, and an id can mean no other, as a name can."""
+HISTORY_LINES = 2000
+"""Lines that tmux keeps for scrolling back: about 1 MB of memory when full. All output is in the session's log."""
+SPAWN_LIMIT = 4.0
+"""Seconds for tmux to start the program; it takes 0.05. Less than a starter waits for the holder."""
+END_LIMIT = 0.5
+"""Seconds for a server to end when asked; it takes a few milliseconds."""
+ADDRESS_BYTES = 100
+"""Longest path that is given to tmux; a longer one is replaced by one relative to the session's directory."""
+OURS = (b"TMUX", b"TMUX_PANE")
+"""What a caller who sits in a tmux has in the environment, and must not lead our tmux there."""
+
+
+class Call:
+    """One run of the tmux command. ``fd`` reads what it prints, errors included, to its end; ``close`` gives it up."""
+
+    def __init__(self, program: bytes, *arguments: bytes) -> None:
+        self.fd, writing = os.pipe()
+        actions = [
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_DUP2, writing, 1),
+            (os.POSIX_SPAWN_DUP2, writing, 2),
+        ]
+        env = {key: value for key, value in os.environb.items() if key not in OURS}
+        argv = [program, b"-S", address(), b"-f", os.devnull.encode(), *arguments]
+        try:
+            self.pid = os.posix_spawn(program, argv, env, file_actions=actions, setsigdef=RESET_SIGNALS, setsigmask=())
+        except OSError:
+            os.close(self.fd)
+            raise
+        finally:
+            os.close(writing)
+        os.set_blocking(self.fd, False)
+        self.text = b""
+
+    def read(self) -> bool:
+        """Take in what was printed; True when that was all."""
+        try:
+            while data := os.read(self.fd, 65536):
+                self.text += data
+        except BlockingIOError:
+            return False
+        return True
+
+    def failed(self) -> bool:
+        """Whether it ended with an error, once all was read; waits for its end."""
+        try:
+            return os.waitpid(self.pid, 0)[1] != 0
+        except ChildProcessError:
+            return False
+
+    def close(self) -> None:
+        """Give the descriptor up, and the process if it hangs; idempotent."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+            processes.send(self.pid, processes.start_tick(self.pid), _signal.SIGKILL)
+
+
+def address() -> bytes:
+    """The path of the server's socket, for a process in the present directory, which is the session's."""
+    path = os.path.join(os.getcwdb(), SOCKET.encode())
+    return path if len(path) <= ADDRESS_BYTES else SOCKET.encode()
+
+
+class Started:
+    """A program that runs in a new server: pids, the terminal's path, and our end of the pane's pipe."""
+
+    def __init__(self, pid: int, server: int, pipe: int, tty_path: bytes) -> None:
+        self.pid, self.server, self.pipe, self.tty_path = pid, server, pipe, tty_path
+
+
+def start(
+    program: bytes,
+    argv: list[bytes],
+    env: Mapping[bytes, bytes],
+    cwd: bytes,
+    size: tuple[int, int],
+    *,
+    name: bytes,
+    umask: int,
+) -> Started:
+    """Start a server with one pane, and in it the program; SpawnError if that does not come to an exec.
+
+    Everything that tmux is told is told in one call: that a dead pane remains (with its status), and what it runs.
+    """
+    for left in (SOCKET, gate.GATE):  # of a holder that was killed; its server is found by other means
+        try:
+            os.unlink(left)
+        except FileNotFoundError:
+            pass
+    meeting = _Meeting()
+    call = None
+    try:
+        call = Call(program, *_commands(size, name))
+        meeting.wait(call)
+        flat = [part for pair in env.items() for part in pair]
+        numbers = [b"%d" % one for one in (*size, umask)]
+        tty_path = meeting.send(wire.pack(cwd, *numbers, wire.pack(*argv), wire.pack(*flat)))
+        return Started(meeting.pid, meeting.server, meeting.take_pipe(), tty_path)
+    except BaseException as error:
+        _end_server(program, meeting.server)
+        if isinstance(error, OSError):
+            raise SpawnError(f"tmux: {error.strerror or error}") from None
+        raise
+    finally:
+        if call is not None:
+            call.close()
+        meeting.close()
+
+
+def _end_server(program: bytes, server: int) -> None:
+    if server:
+        processes.send(server, processes.start_tick(server), _signal.SIGKILL)
+        return
+    try:
+        call = Call(program, b"kill-server")
+    except OSError:
+        return  # then there is no server either
+    poll = select.poll()
+    poll.register(call.fd, select.POLLIN)
+    poll.poll(END_LIMIT * 1000)
+    call.close()
+
+
+def _commands(size: tuple[int, int], name: bytes) -> list[bytes]:
+    rows, columns = size
+    python, script = os.fsencode(sys.executable), os.fsencode(os.path.abspath(gate.__file__))
+    hand_over = b"exec %b -I -S %b pipe" % (_quoted(python), _quoted(script))
+    commands: list[tuple[bytes, ...]] = [
+        (b"start-server",),
+        (b"set", b"-g", b"remain-on-exit", b"on"),
+        (b"set", b"-g", b"history-limit", b"%d" % HISTORY_LINES),
+        (b"set", b"-g", b"status", b"off"),  # the program has the whole window
+        (b"set-hook", b"-g", b"pane-died", b"pipe-pane"),  # close the pipe when all is in it
+        (
+            b"new-session", b"-d", b"-s", name, b"-x", b"%d" % columns, b"-y", b"%d" % rows,
+            b"--", python, b"-I", b"-S", script, gate.PROGRAM,
+        ),
+        (b"set", b"-g", b"window-size", b"manual"),  # whoever attaches; before there is a window tmux 3.3 crashes on it
+        (b"pipe-pane", b"-IO", b"-t", PANE.encode(), hand_over),
+    ]  # fmt: skip
+    words: list[bytes] = []
+    for command in commands:
+        words += [*command, b";"]
+    return words[:-1]
+
+
+def _quoted(word: bytes) -> bytes:
+    """For a shell, by way of tmux, which expands formats and times."""
+    return b"'" + word.replace(b"'", b"'\\''").replace(b"#", b"##").replace(b"%", b"%%") + b"'"
+
+
+class _Meeting:
+    """Where the two processes that tmux starts come to the holder."""
+
+    def __init__(self) -> None:
+        self._until = time.monotonic() + SPAWN_LIMIT
+        self._socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        self._socket.bind(gate.GATE)
+        self._socket.listen(2)
+        self._program: _socket.socket | None = None
+        self._pipe = -1
+        self.pid = self.server = 0
+
+    def wait(self, call: Call) -> None:
+        """Wait until both are here; SpawnError says what tmux said instead."""
+        poll = select.poll()
+        poll.register(self._socket.fileno(), select.POLLIN)
+        poll.register(call.fd, select.POLLIN)
+        while self._program is None or self._pipe < 0:
+            ready = poll.poll(self._left() * 1000)
+            if not ready:
+                raise SpawnError(f"tmux did not start the program within {SPAWN_LIMIT:g} s")
+            for fd, _ in ready:
+                if fd != call.fd:
+                    self._admit()
+                elif call.read():
+                    poll.unregister(fd)
+                    if call.failed():
+                        raise SpawnError(f"tmux: {call.text.decode('utf-8', 'replace').strip() or 'it failed'}")
+
+    def _admit(self) -> None:
+        fd, _ = self._socket._accept()  # type: ignore[attr-defined]
+        connection = _socket.socket(fileno=fd)
+        connection.settimeout(self._left())
+        message, rights, _, _ = connection.recvmsg(4096, _socket.CMSG_SPACE(4))
+        kind, *fields = wire.unpack(message) or [b""]
+        if kind == gate.PROGRAM:
+            self._program, self.pid, self.server = connection, int(fields[0]), int(fields[1])
+            return
+        connection.close()
+        for _, _, data in rights:
+            (self._pipe,) = struct.unpack("i", data)
+            os.set_inheritable(self._pipe, False)
+
+    def _left(self) -> float:
+        return max(0.001, self._until - time.monotonic())
+
+    def send(self, message: bytes) -> bytes:
+        """Have the program start; the path of its terminal. SpawnError says why it did not."""
+        assert self._program is not None
+        self._program.settimeout(self._left())
+        self._program.sendall(struct.pack(">I", len(message)) + message)
+        heard = b""
+        while piece := self._program.recv(4096):
+            heard += piece
+        tty_path, _, failure = heard.partition(b"\0")
+        if failure or not tty_path:
+            raise SpawnError(failure.decode("utf-8", "surrogateescape") or "the terminal could not be set up")
+        return tty_path
+
+    def take_pipe(self) -> int:
+        """The pipe, which is the caller's from now on."""
+        pipe, self._pipe = self._pipe, -1
+        return pipe
+
+    def close(self) -> None:
+        """Give everything up that was not taken."""
+        self._socket.close()
+        if self._program is not None:
+            self._program.close()
+        if self._pipe >= 0:
+            os.close(self._pipe)
+        try:
+            os.unlink(gate.GATE)
+        except OSError:
+            pass
