@@ -14,7 +14,7 @@ from session_magics.holder import processes
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
 READ_BYTES = 256 * 1024
 """Taken from the terminal in one wake-up at most, so that clients and timers get their turn."""
@@ -54,11 +54,11 @@ class Terminal:
     answers = False
     """Whether the terminal itself answers what programs ask it."""
 
-    def __init__(self, pid: int, pty_fd: int, tty_path: bytes) -> None:
+    def __init__(self, pid: int, pty_fd: int, tty_path: bytes, tty_fd: int = -1) -> None:
         self.pid, self.pty_fd, self.tty_path = pid, pty_fd, tty_path
         os.set_blocking(pty_fd, False)
-        self.tty_fd = os.open(tty_path, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
-        self._sane = termios.tcgetattr(self.tty_fd)
+        self.tty_fd = os.open(tty_path, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC) if tty_fd < 0 else tty_fd
+        self._sane: list[Any] = [] if tty_fd >= 0 else termios.tcgetattr(self.tty_fd)
         self.at_end = False
         """Whether all that the program has written was read."""
 

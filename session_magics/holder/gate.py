@@ -46,7 +46,7 @@ def _receive(connection: _socket.socket, count: int) -> bytes:
 def _run_program() -> None:
     connection = _connect()
     place = {name: os.environb[name] for name in (b"TMUX", b"TMUX_PANE") if name in os.environb}
-    connection.sendall(wire.pack(PROGRAM, b"%d" % os.getpid(), b"%d" % os.getppid()))
+    connection.sendall(wire.pack(PROGRAM, b"%d" % os.getpid(), b"%d" % os.getppid(), os.fsencode(os.ttyname(0))))
     (length,) = struct.unpack(">I", _receive(connection, LENGTH_BYTES))
     cwd, rows, columns, umask, argv, env = wire.unpack(_receive(connection, length))
     flat = wire.unpack(env)

@@ -226,13 +226,23 @@ class Holder:
         self.stopping.step()
         self.leave()
 
-    def ended(self, code: int | None, signal: int | None) -> None:
-        """The program has ended like this; what it has written may not all have come yet."""
+    def ended(self, code: int | None, signal: int | None, *, complete: bool = False) -> None:
+        """The program has ended like this; what it wrote may still be on its way, unless it is ``complete``."""
         self._ended = (code, signal)
         if self.terminal is not None:
             self.terminal.release()
         self._drain = (time.monotonic(), time.monotonic())
+        terminal = self.terminal
+        while complete and terminal is not None and not terminal.at_end:
+            self._terminal_event(READ)
         self._drained()
+
+    def hear_again(self) -> None:
+        """Output comes again after its pipe was closed; what came between is missing from the log, as it tells."""
+        if self.terminal is not None:
+            self.terminal.at_end = False
+            self.loop.watch(self.terminal.pty_fd, self._terminal_event)
+            self.log.event("fault", what="tmux had closed the pipe of the output: some is missing here")
 
     def lose(self, reason: str) -> None:
         """The terminal has gone, and how the program ends will not be known: end what is left, and go."""

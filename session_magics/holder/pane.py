@@ -15,7 +15,7 @@ import termios
 import time
 
 from session_magics.holder import processes, tmux
-from session_magics.holder.child import Terminal
+from session_magics.holder.child import SpawnError, Terminal
 from session_magics.holder.tmux import END_LIMIT, PANE, Call
 
 TYPE_CHECKING = False
@@ -28,11 +28,16 @@ if TYPE_CHECKING:
     class Ends(Protocol):
         """Who is told of the end."""
 
-        def ended(self, code: int | None, signal: int | None) -> None: ...
+        def ended(self, code: int | None, signal: int | None, *, complete: bool) -> None: ...
 
         def lose(self, reason: str) -> None: ...
 
+        def hear_again(self) -> None: ...
 
+
+HOW_IT_ENDED = b"#{pane_dead} #{pane_dead_status} #{pane_dead_signal}"
+SOCKET_WAIT = 0.02
+"""Seconds for a server to make its socket anew."""
 UNREAD_MOST = 2048
 """Bytes that a program has not read from its terminal above which it gets no more. tmux takes whatever it is given and
 keeps it in memory; a terminal has room for 4096."""
@@ -44,6 +49,8 @@ RETRY = (0.002, 0.25)
 """Seconds between tries to give more to a program that does not read: at first, then doubled up to the second."""
 ASK_AGAIN = (0.01, 0.5)
 """Seconds between questions how the program ended: at first, then doubled up to the second."""
+DRAIN_LIMIT = 1.0
+"""Seconds that tmux has to read the rest of the output, where a child of the program keeps the terminal open."""
 ANSWER_LIMIT = 3.0
 """Seconds for the answer; it takes 0.005. Beyond it the outcome is given up as unknown."""
 
@@ -55,13 +62,14 @@ class Pane(Terminal):
     answers = True
 
     def __init__(self, loop: Loop, program: bytes, started: tmux.Started, ends: Ends) -> None:
-        super().__init__(started.pid, started.pipe, started.tty_path)
+        super().__init__(started.pid, started.pipe, started.tty_path, started.tty_fd)
         self._loop, self._program, self._ends = loop, program, ends
         self._server = started.server
         self._server_tick = processes.start_tick(started.server)
         self._watches: set[int] = set()
         self._calls: set[Call] = set()
-        self._over = False  # its end was told
+        self._over = self._complete = False  # its end was told, with all output in the pipe
+        self._silent = False  # tmux has closed the pipe
         self._burst, self._settled = BURST[0], 0.0
         self._size: tuple[int, int] | None = None
         self._resizing = False
@@ -78,8 +86,9 @@ class Pane(Terminal):
         """See Terminal."""
         data = super().read()
         if data is None:
+            self._silent = True
             self.ask_end()
-        return data
+        return None if self._complete and not data else data
 
     # ---- input
 
@@ -177,19 +186,38 @@ class Pane(Terminal):
         # tmux 3.3 can miss the signal and would not reap the program before another child of its ends.
         processes.send(self._server, self._server_tick, _signal.SIGCHLD)
         self._asking = self._loop.later(pause, lambda: self._ask(min(ASK_AGAIN[1], pause * 2)))
-        words = (b"display-message", b"-p", b"-t", PANE.encode(), b"#{pane_dead_status} #{pane_dead_signal}")
-        self._call(words, self._answered)
+        self._call((b"display-message", b"-p", b"-t", PANE.encode(), HOW_IT_ENDED), self._answered)
 
     def _answered(self, text: bytes) -> None:
-        code, _, signal = text.rstrip(b"\n").partition(b" ")
-        if self._over or not (code.isdigit() or signal.isdigit()):
+        dead, code, signal = [*text.rstrip(b"\n").split(b" "), b"", b""][:3]
+        # A pane is dead when tmux has both the status and all of the output, and has put that into the pipe.
+        if self._over:
+            return
+        if not (code.isdigit() or signal.isdigit()):
+            if dead == b"0" and self._silent:
+                self._reopen()
+            return
+        if dead != b"1" and time.monotonic() < self._ask_until - ANSWER_LIMIT + DRAIN_LIMIT:
             return
         self._finish()
-        self.release()
-        if code.isdigit():
-            self._ends.ended(int(code), None)
-        else:
-            self._ends.ended(None, int(signal))
+        self._complete = dead == b"1"
+        self._ends.ended(int(code) if code else None, int(signal) if signal else None, complete=self._complete)
+
+    def _reopen(self) -> None:
+        """The program lives and the pipe is closed: whoever is attached has done that. Open it again."""
+        program = processes.entry(self.pid)
+        if program is None or program.gone:
+            return
+        try:
+            pipe = tmux.reopen(self._program)
+        except (SpawnError, OSError):
+            return  # asked again in a moment
+        os.dup2(pipe, self.pty_fd, inheritable=False)
+        os.close(pipe)
+        os.set_blocking(self.pty_fd, False)
+        self._loop.cancel(self._asking)
+        self._asking, self._silent = None, False
+        self._ends.hear_again()
 
     def _lose(self, reason: str) -> None:
         if not self._over:
@@ -203,6 +231,14 @@ class Pane(Terminal):
 
     def _call(self, words: tuple[bytes, ...], then: Callable[[bytes], None]) -> None:
         """Run a command of tmux and hand on what it printed; nothing comes of one that cannot be run."""
+        if not os.path.exists(tmux.SOCKET) and processes.send(self._server, self._server_tick, _signal.SIGUSR1):
+            self._loop.later(SOCKET_WAIT, lambda: self._run(words, then))  # removed by a cleaner: it makes another
+        else:
+            self._run(words, then)
+
+    def _run(self, words: tuple[bytes, ...], then: Callable[[bytes], None]) -> None:
+        if self.pty_fd < 0:
+            return
         try:
             call = Call(self._program, *words)
         except OSError:

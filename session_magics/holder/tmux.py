@@ -25,6 +25,8 @@ HISTORY_LINES = 2000
 """Lines that tmux keeps for scrolling back: about 1 MB of memory when full. All output is in the session's log."""
 SPAWN_LIMIT = 4.0
 """Seconds for tmux to start the program; it takes 0.05. Less than a starter waits for the holder."""
+REOPEN_LIMIT = 1.0
+"""Seconds for tmux to open a pipe again."""
 END_LIMIT = 0.5
 """Seconds for a server to end when asked; it takes a few milliseconds."""
 ADDRESS_BYTES = 100
@@ -86,10 +88,12 @@ def address() -> bytes:
 
 
 class Started:
-    """A program that runs in a new server: pids, the terminal's path, and our end of the pane's pipe."""
+    """A program that runs in a new server: pids, our end of the pane's pipe, and its terminal."""
 
-    def __init__(self, pid: int, server: int, pipe: int, tty_path: bytes) -> None:
-        self.pid, self.server, self.pipe, self.tty_path = pid, server, pipe, tty_path
+    def __init__(self, meeting: _Meeting) -> None:
+        self.pid, self.server, self.tty_path = meeting.pid, meeting.server, meeting.tty_path
+        self.pipe, meeting.pipe = meeting.pipe, -1
+        self.tty_fd, meeting.tty_fd = meeting.tty_fd, -1
 
 
 def start(
@@ -118,13 +122,28 @@ def start(
         meeting.wait(call)
         flat = [part for pair in env.items() for part in pair]
         numbers = [b"%d" % one for one in (*size, umask)]
-        tty_path = meeting.send(wire.pack(cwd, *numbers, wire.pack(*argv), wire.pack(*flat)))
-        return Started(meeting.pid, meeting.server, meeting.take_pipe(), tty_path)
+        meeting.send(wire.pack(cwd, *numbers, wire.pack(*argv), wire.pack(*flat)))
+        return Started(meeting)
     except BaseException as error:
         _end_server(program, meeting.server)
         if isinstance(error, OSError):
             raise SpawnError(f"tmux: {error.strerror or error}") from None
         raise
+    finally:
+        if call is not None:
+            call.close()
+        meeting.close()
+
+
+def reopen(program: bytes) -> int:
+    """Have tmux open the pane's pipe anew, in place of the one it has; our end. Raises SpawnError, OSError."""
+    meeting = _Meeting(REOPEN_LIMIT)
+    call = None
+    try:
+        call = Call(program, *_hand_over())
+        meeting.wait(call, program=False)
+        pipe, meeting.pipe = meeting.pipe, -1
+        return pipe
     finally:
         if call is not None:
             call.close()
@@ -147,25 +166,32 @@ def _end_server(program: bytes, server: int) -> None:
 
 def _commands(size: tuple[int, int], name: bytes) -> list[bytes]:
     rows, columns = size
-    python, script = os.fsencode(sys.executable), os.fsencode(os.path.abspath(gate.__file__))
-    hand_over = b"exec %b -I -S %b pipe" % (_quoted(python), _quoted(script))
+    python, script = _helper()
     commands: list[tuple[bytes, ...]] = [
         (b"start-server",),
         (b"set", b"-g", b"remain-on-exit", b"on"),
         (b"set", b"-g", b"history-limit", b"%d" % HISTORY_LINES),
         (b"set", b"-g", b"status", b"off"),  # the program has the whole window
-        (b"set-hook", b"-g", b"pane-died", b"pipe-pane"),  # close the pipe when all is in it
         (
             b"new-session", b"-d", b"-s", name, b"-x", b"%d" % columns, b"-y", b"%d" % rows,
             b"--", python, b"-I", b"-S", script, gate.PROGRAM,
         ),
         (b"set", b"-g", b"window-size", b"manual"),  # whoever attaches; before there is a window tmux 3.3 crashes on it
-        (b"pipe-pane", b"-IO", b"-t", PANE.encode(), hand_over),
+        _hand_over(),
     ]  # fmt: skip
     words: list[bytes] = []
     for command in commands:
         words += [*command, b";"]
     return words[:-1]
+
+
+def _helper() -> tuple[bytes, bytes]:
+    return os.fsencode(sys.executable), os.fsencode(os.path.abspath(gate.__file__))
+
+
+def _hand_over() -> tuple[bytes, ...]:
+    command = b"exec %b -I -S %b pipe" % tuple(map(_quoted, _helper()))
+    return (b"pipe-pane", b"-IO", b"-t", PANE.encode(), command)
 
 
 def _quoted(word: bytes) -> bytes:
@@ -176,24 +202,25 @@ def _quoted(word: bytes) -> bytes:
 class _Meeting:
     """Where the two processes that tmux starts come to the holder."""
 
-    def __init__(self) -> None:
-        self._until = time.monotonic() + SPAWN_LIMIT
+    def __init__(self, limit: float = SPAWN_LIMIT) -> None:
+        self._until = time.monotonic() + limit
         self._socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         self._socket.bind(gate.GATE)
         self._socket.listen(2)
         self._program: _socket.socket | None = None
-        self._pipe = -1
+        self.pipe = self.tty_fd = -1
         self.pid = self.server = 0
+        self.tty_path = b""
 
-    def wait(self, call: Call) -> None:
-        """Wait until both are here; SpawnError says what tmux said instead."""
+    def wait(self, call: Call, *, program: bool = True) -> None:
+        """Wait until the pipe, and the program, are here; SpawnError says what tmux said instead."""
         poll = select.poll()
         poll.register(self._socket.fileno(), select.POLLIN)
         poll.register(call.fd, select.POLLIN)
-        while self._program is None or self._pipe < 0:
+        while (program and self._program is None) or self.pipe < 0:
             ready = poll.poll(self._left() * 1000)
             if not ready:
-                raise SpawnError(f"tmux did not start the program within {SPAWN_LIMIT:g} s")
+                raise SpawnError("tmux does not answer")
             for fd, _ in ready:
                 if fd != call.fd:
                     self._admit()
@@ -210,40 +237,37 @@ class _Meeting:
         kind, *fields = wire.unpack(message) or [b""]
         if kind == gate.PROGRAM:
             self._program, self.pid, self.server = connection, int(fields[0]), int(fields[1])
+            self.tty_path = fields[2]
+            self.tty_fd = os.open(self.tty_path, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
             return
         connection.close()
         for _, _, data in rights:
-            (self._pipe,) = struct.unpack("i", data)
-            os.set_inheritable(self._pipe, False)
+            (self.pipe,) = struct.unpack("i", data)
+            os.set_inheritable(self.pipe, False)
 
     def _left(self) -> float:
         return max(0.001, self._until - time.monotonic())
 
-    def send(self, message: bytes) -> bytes:
-        """Have the program start; the path of its terminal. SpawnError says why it did not."""
+    def send(self, message: bytes) -> None:
+        """Have the program start; SpawnError says why it did not."""
         assert self._program is not None
         self._program.settimeout(self._left())
         self._program.sendall(struct.pack(">I", len(message)) + message)
         heard = b""
         while piece := self._program.recv(4096):
             heard += piece
-        tty_path, _, failure = heard.partition(b"\0")
-        if failure or not tty_path:
+        path, _, failure = heard.partition(b"\0")
+        if failure or not path:
             raise SpawnError(failure.decode("utf-8", "surrogateescape") or "the terminal could not be set up")
-        return tty_path
-
-    def take_pipe(self) -> int:
-        """The pipe, which is the caller's from now on."""
-        pipe, self._pipe = self._pipe, -1
-        return pipe
 
     def close(self) -> None:
         """Give everything up that was not taken."""
         self._socket.close()
         if self._program is not None:
             self._program.close()
-        if self._pipe >= 0:
-            os.close(self._pipe)
+        for fd in (self.pipe, self.tty_fd):
+            if fd >= 0:
+                os.close(fd)
         try:
             os.unlink(gate.GATE)
         except OSError:
