@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from session_magics.backends import Backend, Start
-from session_magics.backends.choice import Backends, choose
+from session_magics.backends.choice import Backends, choose, may_live_on
 from session_magics.catalogue import Catalogue
 from session_magics.environment import environment
 from session_magics.errors import (
@@ -31,6 +31,7 @@ from session_magics.model import (
     Lost,
     RestartPolicy,
     Running,
+    SessionInfo,
     Spec,
     State,
     Unknown,
@@ -348,7 +349,7 @@ class Registry(Catalogue):
         Raises:
             SessionError: some could not be stopped; the text says which, and all others are.
         """
-        infos = [info for info in self.infos(labels) if not _over(info.state) and "@" not in info.name and info.id]
+        infos = [info for info in self.infos(labels) if _stoppable(info) and "@" not in info.name and info.id]
         sessions = [Session(self.store, self.backend, info.name, info.id) for info in infos]
         stop_each(sessions, grace=grace, now=now, left=left)
         return [info.name for info in infos]
@@ -357,6 +358,10 @@ class Registry(Catalogue):
 def _over(state: State) -> bool:
     """Whether no process of the session lives, as far as the record knows."""
     return isinstance(state, Lost | FailedToStart) or (isinstance(state, Exited) and not state.background)
+
+
+def _stoppable(info: SessionInfo) -> bool:
+    return not _over(info.state) or (isinstance(info.state, Lost) and may_live_on(info.directory))
 
 
 def _owner(token: str | None) -> tuple[int, int] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -62,6 +63,11 @@ class Backends:
         if kind not in self._made:
             self._made[kind] = self._makers[kind]()
         return self._made[kind]
+
+
+def may_live_on(directory: Path) -> bool:
+    """Whether the program of a session that has lost its holder may still be on a terminal that is not the holder's."""
+    return os.path.lexists(directory / "tmux")
 
 
 def choose(backend: Backend, asked: str | None, *, shell: bool) -> str:

@@ -23,6 +23,7 @@ from session_magics.backends.native import NativeBackend, end_tree
 from session_magics.environment import COOKIE
 from session_magics.errors import StartFailed, StoreError, UsageMistake
 from session_magics.holder import processes
+from session_magics.holder.tmux import SOCKET
 from session_magics.store.states import held, read_run
 
 OLDEST = (3, 2)
@@ -73,6 +74,9 @@ class TmuxBackend(NativeBackend):
         while servers and time.monotonic() < deadline:
             servers = {pid: tick for pid, tick in servers.items() if _lives(pid, tick)}
             time.sleep(SERVER_STEP if servers else 0.0)
+        if not servers:
+            with contextlib.suppress(OSError):
+                os.unlink(directory / SOCKET)
         return tuple(sorted({*survivors, *servers}))
 
 

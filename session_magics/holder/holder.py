@@ -226,15 +226,12 @@ class Holder:
         self.stopping.step()
         self.leave()
 
-    def ended(self, code: int | None, signal: int | None, *, complete: bool = False) -> None:
-        """The program has ended like this; what it wrote may still be on its way, unless it is ``complete``."""
+    def ended(self, code: int | None, signal: int | None) -> None:
+        """The program has ended like this; what it has written may not all have come yet."""
         self._ended = (code, signal)
         if self.terminal is not None:
             self.terminal.release()
         self._drain = (time.monotonic(), time.monotonic())
-        terminal = self.terminal
-        while complete and terminal is not None and not terminal.at_end:
-            self._terminal_event(READ)
         self._drained()
 
     def hear_again(self) -> None:

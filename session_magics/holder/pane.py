@@ -1,7 +1,7 @@
 """A program on the terminal of a tmux pane, for a holder that keeps all but the terminal itself.
 
 tmux copies what the program writes into a pipe to us, byte for byte, and what we write into the pipe to the terminal.
-The program's end is noticed by a pidfd and by the end of the pipe; how it ended is asked of tmux, whose child it is.
+How the program ended is told by its parent, a process of ours in the pane (see ``gate``).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import struct
 import termios
 import time
 
-from session_magics.holder import processes, tmux
+from session_magics.holder import gate, processes, tmux
 from session_magics.holder.child import SpawnError, Terminal
 from session_magics.holder.tmux import END_LIMIT, PANE, Call
 
@@ -28,14 +28,13 @@ if TYPE_CHECKING:
     class Ends(Protocol):
         """Who is told of the end."""
 
-        def ended(self, code: int | None, signal: int | None, *, complete: bool) -> None: ...
+        def ended(self, code: int | None, signal: int | None) -> None: ...
 
         def lose(self, reason: str) -> None: ...
 
         def hear_again(self) -> None: ...
 
 
-HOW_IT_ENDED = b"#{pane_dead} #{pane_dead_status} #{pane_dead_signal}"
 SOCKET_WAIT = 0.02
 """Seconds for a server to make its socket anew."""
 UNREAD_MOST = 2048
@@ -47,12 +46,12 @@ SETTLE = 0.0005
 """Seconds from tmux's reading of input until it is certainly in the terminal; it takes 0.05 ms."""
 RETRY = (0.002, 0.25)
 """Seconds between tries to give more to a program that does not read: at first, then doubled up to the second."""
-ASK_AGAIN = (0.01, 0.5)
-"""Seconds between questions how the program ended: at first, then doubled up to the second."""
-DRAIN_LIMIT = 1.0
-"""Seconds that tmux has to read the rest of the output, where a child of the program keeps the terminal open."""
-ANSWER_LIMIT = 3.0
-"""Seconds for the answer; it takes 0.005. Beyond it the outcome is given up as unknown."""
+MARK_LIMIT = 1.0
+"""Seconds for the mark behind the program's last byte; it takes 0.001, unless the terminal is stopped (Ctrl-S)."""
+GONE_PAUSE = 0.1
+"""Seconds between the end of the pane's process and that of its server, if both were killed."""
+REOPEN_PAUSE = 0.05
+"""Seconds until a pipe that was closed is opened again, if the server is still there then."""
 
 
 class Pane(Terminal):
@@ -66,29 +65,51 @@ class Pane(Terminal):
         self._loop, self._program, self._ends = loop, program, ends
         self._server = started.server
         self._server_tick = processes.start_tick(started.server)
-        self._watches: set[int] = set()
+        self._server_fd = -1
         self._calls: set[Call] = set()
-        self._over = self._complete = False  # its end was told, with all output in the pipe
-        self._silent = False  # tmux has closed the pipe
+        self._waiter, self._mark = started.waiter, started.mark
+        self._decoder = started.decoder
+        self._status: int | None = None  # known, while the mark is awaited
+        self._held = b""  # may be the beginning of the mark
+        self._marked: Timer | None = None
+        self._over = False  # its end was told
         self._burst, self._settled = BURST[0], 0.0
         self._size: tuple[int, int] | None = None
         self._resizing = False
-        self._asking: Timer | None = None
-        self._ask_until = 0.0
-        self._watch_process(self._server, self._server_gone)
-        self._watch_process(self.pid, self._program_gone)
+        loop.watch(self._waiter.fileno(), self._hear)
+        loop.later(0.0, lambda: self._hear(0))  # the end of a short program came with its start
+        self._watch_server()
 
     def is_end(self, pid: int) -> bool:
         """Never: the program is a child of tmux, or, with tmux gone, one whose terminal was taken away."""
         return False
 
     def read(self) -> bytes | None:
-        """See Terminal."""
+        """See Terminal; the mark of the end is taken out."""
         data = super().read()
         if data is None:
-            self._silent = True
-            self.ask_end()
-        return None if self._complete and not data else data
+            self._pipe_closed()
+            return self._take_held() or None
+        seen = self._take_held() + data
+        if (at := seen.find(self._mark)) >= 0:
+            self.at_end = True
+            self._loop.later(0.0, self._end)  # when this is in the log
+            return seen[:at] + seen[at + len(self._mark) :]
+        begin = seen.rfind(self._mark[:1], max(0, len(seen) - len(self._mark)))
+        if begin >= 0 and self._mark.startswith(seen[begin:]) and self._has_ended():
+            self._held = seen[begin:]
+            return seen[:begin]
+        return seen
+
+    def _has_ended(self) -> bool:
+        """Whether the status is here, as it is before the first byte of the mark."""
+        if self._status is None and not self._over:
+            self._hear(0)
+        return self._status is not None
+
+    def _take_held(self) -> bytes:
+        held, self._held = self._held, b""
+        return held
 
     # ---- input
 
@@ -141,83 +162,47 @@ class Pane(Terminal):
 
     # ---- the end
 
-    def _watch_process(self, pid: int, gone: Callable[[], None]) -> None:
+    def _hear(self, _events: int) -> None:
+        """What the pane's own process says: the status of the program, or, by going, that nobody will ever tell."""
+        data, gone = b"", False
         try:
-            fd = processes.watch_exit(pid, 0)
-        except ProcessLookupError:
-            self._loop.later(0.0, gone)
-            return
+            data = self._waiter.recv(4096)
+            gone = not data
+        except BlockingIOError:
+            pass
         except OSError:
-            return  # a system without pidfds: the end of the pipe tells as well
+            gone = True
+        for kind, fields in self._decoder.feed(data):
+            if kind == gate.ENDED:
+                self._status = int(fields[0])
+                self._marked = self._loop.later(MARK_LIMIT, self._end)
+        if gone:
+            self._loop.forget(self._waiter.fileno())
+            if self._status is None:  # and if it went with the server, that is told in a moment
+                self._loop.later(GONE_PAUSE, lambda: self._lose("what waited for its program in tmux was killed"))
 
-        def ended(_events: int) -> None:
-            self._unwatch(fd)
-            gone()
+    def _end(self) -> None:
+        """Tell the end; the output is whole if the mark has come."""
+        if self._over:
+            return
+        if self._has_ended() and self._status is not None:
+            self._finish()
+            code = os.waitstatus_to_exitcode(self._status)
+            self._ends.ended(code if code >= 0 else None, -code if code < 0 else None)
 
-        self._watches.add(fd)
-        self._loop.watch(fd, ended)
-
-    def _unwatch(self, fd: int) -> None:
-        self._watches.discard(fd)
-        self._loop.forget(fd)
-        os.close(fd)
+    def _watch_server(self) -> None:
+        try:
+            fd = processes.watch_exit(self._server, self._server_tick)
+        except ProcessLookupError:
+            self._loop.later(0.0, self._server_gone)
+            return
+        self._server_fd = fd
+        self._loop.watch(fd, lambda _events: self._server_gone())
 
     def _server_gone(self) -> None:
+        self._loop.forget(self._server_fd)
         self._server = 0
         self._lose("its tmux server has ended")
-
-    def _program_gone(self) -> None:
-        self.release()  # or tmux would never see the end of the output
-        self.ask_end()
-
-    def ask_end(self) -> None:
-        """Find out how the program ended: its end has been seen, or that of its output."""
-        if self._asking is None and not self._over:
-            self._ask_until = time.monotonic() + ANSWER_LIMIT
-            self._ask(ASK_AGAIN[0])
-
-    def _ask(self, pause: float) -> None:
-        if self._over:
-            return
-        program = processes.entry(self.pid)
-        if time.monotonic() > self._ask_until and (program is None or program.gone):
-            self._lose("tmux does not tell how it ended")
-            return
-        # tmux 3.3 can miss the signal and would not reap the program before another child of its ends.
-        processes.send(self._server, self._server_tick, _signal.SIGCHLD)
-        self._asking = self._loop.later(pause, lambda: self._ask(min(ASK_AGAIN[1], pause * 2)))
-        self._call((b"display-message", b"-p", b"-t", PANE.encode(), HOW_IT_ENDED), self._answered)
-
-    def _answered(self, text: bytes) -> None:
-        dead, code, signal = [*text.rstrip(b"\n").split(b" "), b"", b""][:3]
-        # A pane is dead when tmux has both the status and all of the output, and has put that into the pipe.
-        if self._over:
-            return
-        if not (code.isdigit() or signal.isdigit()):
-            if dead == b"0" and self._silent:
-                self._reopen()
-            return
-        if dead != b"1" and time.monotonic() < self._ask_until - ANSWER_LIMIT + DRAIN_LIMIT:
-            return
-        self._finish()
-        self._complete = dead == b"1"
-        self._ends.ended(int(code) if code else None, int(signal) if signal else None, complete=self._complete)
-
-    def _reopen(self) -> None:
-        """The program lives and the pipe is closed: whoever is attached has done that. Open it again."""
-        program = processes.entry(self.pid)
-        if program is None or program.gone:
-            return
-        try:
-            pipe = tmux.reopen(self._program)
-        except (SpawnError, OSError):
-            return  # asked again in a moment
-        os.dup2(pipe, self.pty_fd, inheritable=False)
-        os.close(pipe)
-        os.set_blocking(self.pty_fd, False)
-        self._loop.cancel(self._asking)
-        self._asking, self._silent = None, False
-        self._ends.hear_again()
 
     def _lose(self, reason: str) -> None:
         if not self._over:
@@ -227,7 +212,28 @@ class Pane(Terminal):
 
     def _finish(self) -> None:
         self._over = True
-        self._loop.cancel(self._asking)
+        self._loop.cancel(self._marked)
+
+    def _pipe_closed(self) -> None:
+        if not self._over:
+            self._loop.later(REOPEN_PAUSE, self._reopen)
+
+    def _reopen(self) -> None:
+        """The server lives and the pipe is closed: whoever is attached has done that. Open it again."""
+        if self._over or not self._server:
+            return
+        if self._status is not None:
+            self._end()
+            return
+        try:
+            pipe = tmux.reopen(self._program)
+        except (SpawnError, OSError):
+            self._pipe_closed()
+            return
+        os.dup2(pipe, self.pty_fd, inheritable=False)
+        os.close(pipe)
+        os.set_blocking(self.pty_fd, False)
+        self._ends.hear_again()
 
     def _call(self, words: tuple[bytes, ...], then: Callable[[bytes], None]) -> None:
         """Run a command of tmux and hand on what it printed; nothing comes of one that cannot be run."""
@@ -264,30 +270,26 @@ class Pane(Terminal):
         self._finish()
         for call in list(self._calls):
             self._drop(call)
-        for fd in list(self._watches):
-            self._unwatch(fd)
+        self._loop.forget(self._waiter.fileno())
+        self._waiter.close()
         super().close()
-        if self._server:
-            self._end_server(self._server)
-            self._server = 0
+        if self._server_fd >= 0:
+            self._loop.forget(self._server_fd)
+            self._end_server()
+            os.close(self._server_fd)
+            self._server_fd, self._server = -1, 0
         try:
             os.unlink(tmux.SOCKET)
         except OSError:
             pass
 
-    def _end_server(self, server: int) -> None:
+    def _end_server(self) -> None:
         """Ask it, so that its clients get their terminals back in order; force it if that takes long."""
-        try:
-            fd = processes.watch_exit(server, self._server_tick)
-        except ProcessLookupError:
-            return
         poll = select.poll()
-        poll.register(fd, select.POLLIN)
+        poll.register(self._server_fd, select.POLLIN)
         for number in (_signal.SIGTERM, _signal.SIGKILL):
-            processes.send(server, self._server_tick, number)
-            if poll.poll(END_LIMIT * 1000):
-                break
-        os.close(fd)
+            if self._server and processes.send(self._server, self._server_tick, number):
+                poll.poll(END_LIMIT * 1000)
 
 
 def _count(fd: int, request: int) -> int:

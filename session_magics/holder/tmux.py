@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _signal
 import _socket
+import binascii
 import os
 import select
 import struct
@@ -29,6 +30,8 @@ REOPEN_LIMIT = 1.0
 """Seconds for tmux to open a pipe again."""
 END_LIMIT = 0.5
 """Seconds for a server to end when asked; it takes a few milliseconds."""
+MARK_BYTES = 16
+"""Random bytes in the mark of the output's end."""
 ADDRESS_BYTES = 100
 """Longest path that is given to tmux; a longer one is replaced by one relative to the session's directory."""
 OURS = (b"TMUX", b"TMUX_PANE")
@@ -88,10 +91,14 @@ def address() -> bytes:
 
 
 class Started:
-    """A program that runs in a new server: pids, our end of the pane's pipe, and its terminal."""
+    """A program that runs in a new server: pids, our end of the pane's pipe, its terminal, the pane's own process.
 
-    def __init__(self, meeting: _Meeting) -> None:
-        self.pid, self.server, self.tty_path = meeting.pid, meeting.server, meeting.tty_path
+    ``mark`` comes in the output behind the program's last byte; ``waiter`` tells how the program has ended.
+    """
+
+    def __init__(self, meeting: _Meeting, pid: int, waiter: _socket.socket, mark: bytes) -> None:
+        self.pid, self.server, self.tty_path = pid, meeting.server, meeting.tty_path
+        self.waiter, self.mark, self.decoder = waiter, mark, meeting.decoder
         self.pipe, meeting.pipe = meeting.pipe, -1
         self.tty_fd, meeting.tty_fd = meeting.tty_fd, -1
 
@@ -122,8 +129,9 @@ def start(
         meeting.wait(call)
         flat = [part for pair in env.items() for part in pair]
         numbers = [b"%d" % one for one in (*size, umask)]
-        meeting.send(wire.pack(cwd, *numbers, wire.pack(*argv), wire.pack(*flat)))
-        return Started(meeting)
+        mark = b"\033]%b\007" % binascii.hexlify(os.urandom(MARK_BYTES))  # which no terminal shows
+        pid, waiter = meeting.run(wire.pack(cwd, *numbers, mark, wire.pack(*argv), wire.pack(*flat)))
+        return Started(meeting, pid, waiter, mark)
     except BaseException as error:
         _end_server(program, meeting.server)
         if isinstance(error, OSError):
@@ -209,7 +217,8 @@ class _Meeting:
         self._socket.listen(2)
         self._program: _socket.socket | None = None
         self.pipe = self.tty_fd = -1
-        self.pid = self.server = 0
+        self.decoder = wire.Decoder()
+        self.server = 0
         self.tty_path = b""
 
     def wait(self, call: Call, *, program: bool = True) -> None:
@@ -236,8 +245,7 @@ class _Meeting:
         message, rights, _, _ = connection.recvmsg(4096, _socket.CMSG_SPACE(4))
         kind, *fields = wire.unpack(message) or [b""]
         if kind == gate.PROGRAM:
-            self._program, self.pid, self.server = connection, int(fields[0]), int(fields[1])
-            self.tty_path = fields[2]
+            self._program, self.server, self.tty_path = connection, int(fields[0]), fields[1]
             self.tty_fd = os.open(self.tty_path, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
             return
         connection.close()
@@ -248,17 +256,19 @@ class _Meeting:
     def _left(self) -> float:
         return max(0.001, self._until - time.monotonic())
 
-    def send(self, message: bytes) -> None:
-        """Have the program start; SpawnError says why it did not."""
+    def run(self, message: bytes) -> tuple[int, _socket.socket]:
+        """Have the program start; its pid, and the connection that tells its end. SpawnError says why it failed."""
         assert self._program is not None
         self._program.settimeout(self._left())
         self._program.sendall(struct.pack(">I", len(message)) + message)
-        heard = b""
         while piece := self._program.recv(4096):
-            heard += piece
-        path, _, failure = heard.partition(b"\0")
-        if failure or not path:
-            raise SpawnError(failure.decode("utf-8", "surrogateescape") or "the terminal could not be set up")
+            for _, (pid, failure) in self.decoder.feed(piece):
+                if failure:
+                    raise SpawnError(failure.decode("utf-8", "surrogateescape"))
+                waiter, self._program = self._program, None
+                waiter.setblocking(False)
+                return int(pid), waiter
+        raise SpawnError("the terminal could not be set up")
 
     def close(self) -> None:
         """Give everything up that was not taken."""
