@@ -73,6 +73,7 @@ print(*sys.modules)
     loaded = set(subprocess.check_output([sys.executable, "-I", "-S", "-c", code], text=True).split())
     assert "session_magics.holder.holder" in loaded
     assert not HEAVY & loaded
+    assert not {f"session_magics.holder.{name}" for name in ("tmux", "pane", "gate")} & loaded, "for tmux alone"
 
 
 @linux_only

@@ -38,6 +38,7 @@ from session_magics.backends.choice import may_live_on
 from session_magics.backends.tmux import TmuxBackend
 from session_magics.environment import environment
 from session_magics.holder import processes, tmux
+from session_magics.listing import Observer
 from session_magics.magics.parser import parse_verb
 from session_magics.magics.verbs import Verbs
 from session_magics.store.states import read_spec, spec_bytes
@@ -513,6 +514,54 @@ def test_verbs_start_with_what_is_preferred_and_what_is_asked_for(root: Path) ->
     verbs.call(parse_verb("start main --shell bash"))
     assert [info.backend for info in registry.infos()] == ["tmux", "native", "native"]
     registry.stop_all(now=True)
+
+
+LISTENER = "import socket, time; s = socket.create_server(('', 0)); print(s.getsockname()[1]); time.sleep(1000)"
+
+
+def test_a_list_shows_what_the_program_uses(registry: Registry) -> None:
+    session = registry.start("server", Command((*PYTHON, LISTENER)))
+    port = int(session.wait_for(r"^\d+\s", LIMIT))
+    (row,) = Observer().rows(registry.infos())
+    assert row.usage and row.usage.ports == (port,) and row.usage.memory > 2**20
+
+
+def test_a_session_that_was_started_in_another_is_not_ended_with_it(root: Path, registry: Registry) -> None:
+    code = """
+from session_magics import Command, Registry
+Registry(backend="tmux").start("inner", Command(("sleep", "1000")))
+print("started", flush=True)
+import time
+time.sleep(1000)
+"""
+    place = str(Path(__file__).parents[1])
+    outer = registry.start("outer", Command((sys.executable, "-c", code), cwd=place))
+    outer.wait_for("started", 4 * LIMIT)
+    inner = registry.get("inner")
+    program = psutil.Process(run(inner)[1])
+    kill(run(inner)[0])  # its server is now below the holder of the outer one
+    outer.stop(now=True)
+    assert program.is_running() and program.status() != psutil.STATUS_ZOMBIE
+    inner.stop()
+    gone(program)
+
+
+def test_a_pane_whose_own_process_is_killed_is_lost(registry: Registry) -> None:
+    session = registry.start("one", Command((*PYTHON, STUBBORN)))
+    session.wait_for("ready", LIMIT)
+    program, server = psutil.Process(run(session)[1]), server_of(session)
+    kill(program.ppid())
+    assert until_state(session, Lost) == Lost("what waited for its program in tmux was killed")
+    gone(program, server)
+
+
+def test_a_program_that_is_suspended_by_a_key_goes_on(registry: Registry) -> None:
+    """As natively, where the system does not let a program be stopped that nobody could continue."""
+    session = registry.start("one", Command(("sh", "-c", "echo ready; while read line; do echo got $line; done")))
+    session.wait_for("ready", LIMIT)
+    session.send(b"\x1a")
+    session.send("more\r")
+    session.wait_for("got more", LIMIT)
 
 
 def test_a_holder_of_a_pane_is_small(registry: Registry) -> None:

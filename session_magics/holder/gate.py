@@ -23,7 +23,6 @@ if __name__ == "__main__":
     sys.modules["session_magics"] = _package
 
 from session_magics.holder import wire
-from session_magics.holder.child import become
 
 GATE = "gate"
 """Name of the socket on which the holder listens while a program starts."""
@@ -65,6 +64,8 @@ def _run_program() -> None:
     heard, report = os.pipe()
     child = os.fork()
     if child == 0:
+        from session_magics.holder.child import become  # here alone, as the parent lives as long as the program
+
         _take_foreground(os.getpid())
         become(report, wire.unpack(argv), variables, cwd, (int(rows), int(columns)), umask=int(umask))
     os.close(report)
