@@ -34,10 +34,12 @@ from session_magics import (
     StartFailed,
     UsageMistake,
 )
+from session_magics.backends import Start
 from session_magics.backends.choice import may_live_on
+from session_magics.backends.native import NativeBackend
 from session_magics.backends.tmux import TmuxBackend
 from session_magics.environment import environment
-from session_magics.holder import processes, tmux
+from session_magics.holder import gate, processes, tmux
 from session_magics.listing import Observer
 from session_magics.magics.parser import parse_verb
 from session_magics.magics.verbs import Verbs
@@ -100,6 +102,12 @@ def plain() -> dict[str, str]:
 def gone(*processes_: psutil.Process) -> None:
     _, left = psutil.wait_procs(processes_, timeout=LIMIT)
     assert not left
+
+
+def cmdline(process: psutil.Process) -> list[str]:
+    with contextlib.suppress(psutil.Error):
+        return process.cmdline()
+    return []
 
 
 def kill(pid: int) -> None:
@@ -473,6 +481,54 @@ def test_a_tmux_that_fails_leaves_nothing(root: Path, fake_tmux: Path) -> None:
         Registry(root, backend="tmux").start("one", Command(("/bin/true",)))
 
 
+def test_a_server_whose_holder_was_killed_while_it_started_goes(root: Path) -> None:
+    words = [sys.executable, "-I", "-S", gate.__file__, "program"]
+    argv = [
+        "tmux",
+        "-S",
+        str(root / "tmux"),
+        "-f",
+        os.devnull,
+        "start-server",
+        ";",
+        "set",
+        "-g",
+        "remain-on-exit",
+        "on",
+    ]
+    subprocess.run([*argv, ";", "new-session", "-d", "--", *words], check=True, cwd=root, env=plain())
+    until(lambda: not [one for one in psutil.process_iter() if str(root / "tmux") in " ".join(cmdline(one))])
+
+
+def test_a_program_whose_holder_was_killed_while_it_started_is_ended(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry = Registry(root, backend="tmux")
+    session = registry.start("one", Command((*PYTHON, STUBBORN)))
+    session.wait_for("ready", LIMIT)
+    program, server = psutil.Process(run(session)[1]), server_of(session)
+    kill(run(session)[0])
+
+    def fail(*_: object) -> None:
+        raise StartFailed("one", "the holder ended at once")
+
+    monkeypatch.setattr(NativeBackend, "start", fail)
+    with pytest.raises(StartFailed):
+        TmuxBackend().start(Start(read_spec(str(session.directory)), session.directory, {}))
+    gone(program, server)
+
+
+def test_the_interpreter_may_lie_in_any_directory(
+    root: Path, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = root / "it's #{pid} %H #(id)"
+    place.mkdir()
+    (place / "python").symlink_to(os.path.realpath(sys.executable))
+    monkeypatch.setattr(sys, "executable", str(place / "python"))
+    session = registry.start("one", Command(("sh", "-c", "echo whole; exit 4")))
+    assert (session.wait(LIMIT), session.output()) == (4, b"whole\r\n")
+
+
 # --------------------------------------------------------------------- choosing
 
 
@@ -493,7 +549,7 @@ def test_a_record_without_a_backend_is_native(registry: Registry) -> None:
     record = json.loads(spec_bytes(read_spec(str(session.directory))))
     assert record.pop("backend") == "native"
     (session.directory / "spec.json").write_text(json.dumps(record))
-    assert session.info().backend == "native"
+    assert (session.info().backend, session.info().argv) == ("native", ("true",))
 
 
 def test_a_backend_that_is_not_to_be_had_is_refused(registry: Registry) -> None:

@@ -27,7 +27,7 @@ from session_magics.holder.tmux import SOCKET
 from session_magics.store.states import held, read_run
 
 OLDEST = (3, 2)
-"""The first tmux whose commands are all there: exact arguments for a pane's program among them."""
+"""The first tmux that may be used; all that is asked of it is there (the youngest part, window-size, since 2.9)."""
 VERSION_LIMIT = 5.0
 """Seconds for tmux to tell its version; it takes 0.002."""
 SERVER_LIMIT = 2.0
@@ -44,7 +44,11 @@ class TmuxBackend(NativeBackend):
         """See Backend. StartFailed too where there is no tmux that can be used, and for shell sessions."""
         if start.program is not None:
             raise StartFailed(start.spec.name, "tmux holds no shells for cells: leave out --backend tmux")
-        super().start(start)
+        try:
+            super().start(start)
+        except StartFailed:
+            self.force(start.directory, start.spec.id)  # the program of a holder that was killed meanwhile
+            raise
 
     def extra(self, start: Start) -> Mapping[str, bytes]:
         """See NativeBackend."""

@@ -24,6 +24,10 @@ if __name__ == "__main__":
 
 from session_magics.holder import wire
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
 GATE = "gate"
 """Name of the socket on which the holder listens while a program starts."""
 PROGRAM, PIPE = b"program", b"pipe"
@@ -37,8 +41,18 @@ LENGTH_BYTES = 4
 
 def _connect() -> _socket.socket:
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-    connection.connect(GATE)
+    try:
+        connection.connect(GATE)
+    except OSError:
+        _give_up()
     return connection
+
+
+def _give_up() -> NoReturn:
+    """The holder was killed while it started the program: leave no server behind that nobody knows."""
+    if os.getppid() > 1:
+        os.kill(os.getppid(), _signal.SIGTERM)
+    os._exit(127)
 
 
 def _receive(connection: _socket.socket, count: int) -> bytes:
@@ -47,7 +61,7 @@ def _receive(connection: _socket.socket, count: int) -> bytes:
         parts.append(data)
         count -= len(data)
     if count:
-        os._exit(127)  # the holder has gone
+        _give_up()
     return b"".join(parts)
 
 

@@ -10,12 +10,12 @@ from session_magics.holder import processes, statefiles
 from session_magics.holder.child import SpawnError, Terminal, spawn
 from session_magics.holder.escalation import Escalation
 from session_magics.holder.logfile import LOG_CAP, LogWriter
-from session_magics.holder.loop import READ, WRITE, Loop
+from session_magics.holder.loop import WRITE, Loop
 from session_magics.holder.queries import Answerer
 from session_magics.holder.requests import Requests
 from session_magics.holder.server import Server
 from session_magics.holder.stopping import Stopping
-from session_magics.holder.typing_in import PIECE, canonical_pieces
+from session_magics.holder.typing_in import InputQueue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,8 +37,6 @@ STEADY = 10.0
 DEFAULT_GRACE = 5.0
 OWNER_GRACE = 1.0
 """Seconds between asking and forcing when the kernel that owns the session is gone."""
-INPUT_QUEUE = 1024 * 1024
-"""Bytes of input that wait for a program to read; more is refused as busy."""
 LINGER_CHECK = (1.0, 20.0)
 """Seconds between looks for processes that the program left behind; the second figure for a subreaper, which hears
 of the end of the last one."""
@@ -64,12 +62,11 @@ class Holder:
             self.shell = Shell(self.loop, self.log, launch.shell, launch.argv[0], rc=launch.rc, changed=self.ring)
         self._answerer = Answerer(self.loop)
         self._escalation = Escalation()
-        self._input = b""
+        self._input = InputQueue(self.loop, self._watch_terminal)
         self._ended: tuple[int | None, int | None] | None = None
         self._drain: tuple[float, float] | None = None  # when the last output came, and when draining began
         self._failures = 0
         self._loss = ""  # why the outcome of the program will never be known
-        self._feeding: Timer | None = None
         self._since = self._began = 0.0  # wall clock to be shown, monotonic to be reckoned with
         self._subreaper = False
         self._until: float | None = None
@@ -142,8 +139,8 @@ class Holder:
         terminal = self.terminal
         if terminal is None:
             return
-        if self._input and events & WRITE:
-            self._feed()
+        if events & WRITE:
+            self._input.feed(terminal)
         if not events & ~WRITE:
             return
         data = terminal.read()
@@ -170,13 +167,11 @@ class Holder:
 
     def type(self, data: bytes) -> bool:
         """Take input for the program; False, and nothing taken, if too much waits already."""
-        if self.terminal is None or len(self._input) + len(data) > INPUT_QUEUE:
-            return False
-        if len(data) > PIECE and self.terminal.canonical():
-            data, _ = canonical_pieces(data)
-        self._input += data
-        self._feed()
-        return True
+        return self.terminal is not None and self._input.put(self.terminal, data)
+
+    def _watch_terminal(self, events: int) -> None:
+        if self.terminal is not None and self.terminal.pty_fd >= 0 and self._ended is None:
+            self.loop.watch(self.terminal.pty_fd, self._terminal_event, events)
 
     def interrupt(self) -> None:
         """Interrupt what runs in the foreground; of a shell, only a command of a cell."""
@@ -192,22 +187,6 @@ class Holder:
             self.terminal.resize(rows, columns)
         self.log.event("resize", rows=rows, columns=columns)
         self._write_run()
-
-    def _feed(self) -> None:
-        if self.terminal is None:
-            self._input = b""
-            return
-        terminal = self.terminal
-        self.loop.cancel(self._feeding)
-        while self._input:
-            count = terminal.write(self._input[: terminal.piece])
-            if not count:
-                break
-            self._input = self._input[count:]
-        if terminal.retry:
-            self._feeding = self.loop.later(terminal.retry, self._feed) if self._input else None
-        elif terminal.pty_fd >= 0 and self._ended is None:
-            self.loop.watch(terminal.pty_fd, self._terminal_event, READ | WRITE if self._input else READ)
 
     # ---- exit
 
@@ -344,6 +323,7 @@ class Holder:
 
     def _close_terminal(self) -> None:
         if self.terminal is not None:
+            self._input.drop()
             self.loop.forget(self.terminal.pty_fd)
             self.terminal.close()
             self.terminal = None

@@ -81,7 +81,7 @@ class Pane(Terminal):
         self._watch_server()
 
     def is_end(self, pid: int) -> bool:
-        """Never: the program is a child of tmux, or, with tmux gone, one whose terminal was taken away."""
+        """Never: it is no child of ours, or has become one only because its terminal was taken away."""
         return False
 
     def read(self) -> bytes | None:

@@ -152,11 +152,6 @@ def descendants(root_pid: int, entries: dict[int, ProcessEntry] | None = None) -
     return below
 
 
-def is_holder(pid: int) -> bool:
-    """Whether the process is the holder of a session. False for one whose environment may not be read."""
-    return bool(held_session(pid))
-
-
 def held_session(pid: int) -> bytes:
     """The id of the session that the process holds; empty for none, and where the environment may not be read."""
     if sys.platform != "linux":

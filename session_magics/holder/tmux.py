@@ -34,8 +34,6 @@ MARK_BYTES = 16
 """Random bytes in the mark of the output's end."""
 ADDRESS_BYTES = 100
 """Longest path that is given to tmux; a longer one is replaced by one relative to the session's directory."""
-OURS = (b"TMUX", b"TMUX_PANE")
-"""What a caller who sits in a tmux has in the environment, and must not lead our tmux there."""
 
 
 class Call:
@@ -48,10 +46,11 @@ class Call:
             (os.POSIX_SPAWN_DUP2, writing, 1),
             (os.POSIX_SPAWN_DUP2, writing, 2),
         ]
-        env = {key: value for key, value in os.environb.items() if key not in OURS}
         argv = [program, b"-S", address(), b"-f", os.devnull.encode(), *arguments]
         try:
-            self.pid = os.posix_spawn(program, argv, env, file_actions=actions, setsigdef=RESET_SIGNALS, setsigmask=())
+            self.pid = os.posix_spawn(
+                program, argv, os.environb, file_actions=actions, setsigdef=RESET_SIGNALS, setsigmask=()
+            )
         except OSError:
             os.close(self.fd)
             raise
