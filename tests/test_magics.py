@@ -68,7 +68,7 @@ def test_tmux_can_be_preferred(configured: LiveKernel) -> None:
     assert re.search(r"backend +tmux", configured.run("%session info preferred").text)
     assert re.search(r"backend +native", configured.run("%session info other").text)
     assert configured.run("%session remove --force preferred other").status == "ok"
-    assert "tmux holds no shells" in configured.run("%session start main --shell bash --backend tmux").error
+    assert "tmux holds no shells" in configured.run("%session start main --shell bash --backend tmux").text
 
 
 def test_the_default_shell_is_taken_again_after_a_stop(configured: LiveKernel) -> None:
