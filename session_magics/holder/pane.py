@@ -7,6 +7,7 @@ How the program ended is told by its parent, a process of ours in the pane (see 
 from __future__ import annotations
 
 import _signal
+import _socket
 import fcntl
 import os
 import select
@@ -271,7 +272,7 @@ class Pane(Terminal):
         for call in list(self._calls):
             self._drop(call)
         self._loop.forget(self._waiter.fileno())
-        self._waiter.close()
+        self._dismiss_waiter()
         super().close()
         if self._server_fd >= 0:
             self._loop.forget(self._server_fd)
@@ -283,6 +284,18 @@ class Pane(Terminal):
         except OSError:
             pass
 
+    def _dismiss_waiter(self) -> None:
+        """Let the pane's process end, and tmux reap it: where pid 1 reaps nobody, orphans stay for ever."""
+        if self._status is not None:
+            poll = select.poll()
+            poll.register(self._waiter.fileno(), select.POLLIN)
+            try:
+                self._waiter.shutdown(_socket.SHUT_WR)
+                poll.poll(END_LIMIT * 1000)
+            except OSError:
+                pass
+        self._waiter.close()
+
     def _end_server(self) -> None:
         """Ask it, so that its clients get their terminals back in order; force it if that takes long."""
         poll = select.poll()
@@ -290,6 +303,11 @@ class Pane(Terminal):
         for number in (_signal.SIGTERM, _signal.SIGKILL):
             if self._server and processes.send(self._server, self._server_tick, number):
                 poll.poll(END_LIMIT * 1000)
+        if self._server:
+            try:
+                os.waitpid(self._server, os.WNOHANG)
+            except OSError:
+                pass  # reaped already
 
 
 def _count(fd: int, request: int) -> int:
