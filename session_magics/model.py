@@ -51,6 +51,8 @@ class Spec:
     """Token of the kernel that owns a kernel-lifetime session."""
     created: float = 0.0
     """Unix time, for display only."""
+    backend: str = "native"
+    """Name of what holds it."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +146,8 @@ class SessionInfo:
     created: float
     directory: Path
     log_bytes: int
+    backend: str = "native"
+    """Name of what holds it."""
 
     @property
     def running(self) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from session_magics.backends import Backend, Start
-from session_magics.backends.native import NativeBackend
+from session_magics.backends.choice import Backends, choose, may_live_on
 from session_magics.catalogue import Catalogue
 from session_magics.environment import environment
 from session_magics.errors import (
@@ -31,6 +31,7 @@ from session_magics.model import (
     Lost,
     RestartPolicy,
     Running,
+    SessionInfo,
     Spec,
     State,
     Unknown,
@@ -55,16 +56,17 @@ class Registry(Catalogue):
 
     Args:
         root: where the records are; default ``$SESSION_MAGICS_HOME`` or the user's state directory.
-        backend: what holds new sessions.
+        backend: what holds new sessions: "auto" (native), "native", "tmux", or an object for all sessions alike.
 
     Sessions with the lifetime "kernel" belong to the process that made the registry: they end with it, and other
     processes see them as ``NAME@TOKEN``.
     """
 
-    def __init__(self, root: Path | str | None = None, *, backend: Backend | None = None) -> None:
+    def __init__(self, root: Path | str | None = None, *, backend: Backend | str = "auto") -> None:
         store = Store(Path(root) if root is not None else None)
         pid = os.getpid()
-        super().__init__(store, backend or NativeBackend(), f"{pid}-{start_tick(pid)}")
+        held_by = Backends(backend) if isinstance(backend, str) else backend
+        super().__init__(store, held_by, f"{pid}-{start_tick(pid)}")
 
     def __repr__(self) -> str:
         return f"<Registry {self.store.root}>"
@@ -80,19 +82,21 @@ class Registry(Catalogue):
         size: tuple[int, int] = DEFAULT_SIZE,
         lifetime: Lifetime = "detached",
         restart: RestartPolicy = "no",
+        backend: str | None = None,
     ) -> Session:
         """Start a program under a name. When this returns it runs.
 
         A session of that name that has ended is replaced, its log with it. ``size`` is (rows, columns). Values of
         ``command.env`` are handed to the program and stored nowhere. ``restart``: whether the holder starts the
-        program again after it has ended, 0.5 s later and up to a minute when it fails again and again.
+        program again after it has ended, 0.5 s later and up to a minute when it fails again and again. ``backend``:
+        "auto" (what the registry prefers), "native" or "tmux".
 
         Raises:
             SessionExists: one of that name still runs.
             StartFailed: the program never ran; the record of the attempt stays.
-            UsageMistake: name, size or command are wrong; nothing was done.
+            UsageMistake: name, size, command or backend are wrong; nothing was done.
         """
-        return self._start(name, command, labels, size, lifetime, restart, shell=None, rc=True)
+        return self._start(name, command, labels, size, lifetime, restart, backend, shell=None, rc=True)
 
     def shell(
         self,
@@ -153,12 +157,14 @@ class Registry(Catalogue):
         size: tuple[int, int],
         lifetime: Lifetime,
         restart: RestartPolicy,
+        backend: str | None = None,
         *,
         shell: str | None,
         rc: bool,
     ) -> Session:
         check_name(name)
         check_command(command)
+        backend = choose(self.backend, backend, shell=shell is not None)
         owner = self.owner if lifetime == "kernel" else None
         self._clear_shadow(name, owner)
         spec = Spec(
@@ -174,6 +180,7 @@ class Registry(Catalogue):
             shell=shell,
             owner=owner,
             created=time.time(),
+            backend=backend,
         )
         key = name_key(name, owner)
         directory = self.store.create(spec)
@@ -226,7 +233,7 @@ class Registry(Catalogue):
             state = self.store.state(old)
             if isinstance(state, Running | BackingOff | Unknown):
                 raise SessionExists(self._shown(key), describe(state))
-            if isinstance(state, Exited) and state.background:
+            if isinstance(state, Lost) or (isinstance(state, Exited) and state.background):  # something may live on
                 Session(self.store, self.backend, self._shown(key), old).stop()
             try:
                 self.store.takeover(key, old, id)
@@ -321,7 +328,8 @@ class Registry(Catalogue):
         return key, id
 
     def _remove(self, key: str, id: str, *, force: bool, keep_log: bool) -> None:
-        if id and force and not _over(self.store.state(id)):
+        state = self.store.state(id) if id else None
+        if isinstance(state, Lost) or (state is not None and force and not _over(state)):
             Session(self.store, self.backend, self._shown(key), id).stop()
         self.store.remove(id, key, keep_log=keep_log)
 
@@ -341,7 +349,7 @@ class Registry(Catalogue):
         Raises:
             SessionError: some could not be stopped; the text says which, and all others are.
         """
-        infos = [info for info in self.infos(labels) if not _over(info.state) and "@" not in info.name and info.id]
+        infos = [info for info in self.infos(labels) if _stoppable(info) and "@" not in info.name and info.id]
         sessions = [Session(self.store, self.backend, info.name, info.id) for info in infos]
         stop_each(sessions, grace=grace, now=now, left=left)
         return [info.name for info in infos]
@@ -350,6 +358,10 @@ class Registry(Catalogue):
 def _over(state: State) -> bool:
     """Whether no process of the session lives, as far as the record knows."""
     return isinstance(state, Lost | FailedToStart) or (isinstance(state, Exited) and not state.background)
+
+
+def _stoppable(info: SessionInfo) -> bool:
+    return not _over(info.state) or (isinstance(info.state, Lost) and may_live_on(info.directory))
 
 
 def _owner(token: str | None) -> tuple[int, int] | None:

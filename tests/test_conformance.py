@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,12 +13,19 @@ from session_magics.registry import Registry
 from session_magics.testing import CHECKS, Rig, check_backend, fake_rig
 
 Check = Callable[[Rig], None]
+needs_tmux = pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")
 every_check = pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 
 
 @every_check
 def test_the_native_backend(check: Check, root: Path) -> None:
     check(Rig(Registry(root, backend=NativeBackend())))
+
+
+@every_check
+@needs_tmux
+def test_the_tmux_backend(check: Check, root: Path) -> None:
+    check(Rig(Registry(root, backend="tmux")))
 
 
 @every_check

@@ -24,7 +24,6 @@ linux_only = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
 MANY = rounds(20, 100)
 MEMORY_MB = 4.0  # of one holder among many, shared pages counted by share
-READY_MS = 80.0
 IDLE_SECONDS = 3.0
 HEAVY = {
     "re",
@@ -73,6 +72,7 @@ print(*sys.modules)
     loaded = set(subprocess.check_output([sys.executable, "-I", "-S", "-c", code], text=True).split())
     assert "session_magics.holder.holder" in loaded
     assert not HEAVY & loaded
+    assert not {f"session_magics.holder.{name}" for name in ("tmux", "pane", "gate")} & loaded, "for tmux alone"
 
 
 @linux_only
@@ -100,25 +100,17 @@ def test_a_holder_sleeps_while_nothing_happens(registry: Registry) -> None:
 
 @linux_only
 @pytest.mark.timeout(rounds(60, 300))
-def test_many_sessions_are_cheap_and_quickly_there(registry: Registry, record_property: object) -> None:
-    took = []
+def test_many_sessions_are_cheap(registry: Registry) -> None:
     for number in range(MANY):
-        began = time.perf_counter()
         if number % 2:
             session = registry.shell(f"s{number}", shell="bash", rc=False)
             run_cell(session, "true")
         else:
             registry.start(f"s{number}", Command(("sleep", "1000")))
-        took.append((time.perf_counter() - began) * 1000)
-    pids = holder_pids(registry)
-    memory = [megabytes(pid) for pid in pids]
-
+    memory = [megabytes(pid) for pid in holder_pids(registry)]
     assert len(memory) == MANY
     assert statistics.mean(memory) <= MEMORY_MB
-    assert statistics.median(took) <= READY_MS
-    began = time.monotonic()
     assert len(registry.stop_all()) == MANY
-    assert time.monotonic() - began < 5 + MANY / 20
 
 
 @linux_only

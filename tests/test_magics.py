@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,6 +42,7 @@ def configured(shared: LiveKernel) -> Iterator[LiveKernel]:
         "timeout = None",
         "size = ''",
         "rc = True",
+        "backend = 'auto'",
     )
     for line in lines:
         assert shared.run(f"%config SessionMagics.{line}").text == ""
@@ -56,6 +58,17 @@ def test_a_default_holds_where_no_option_is_given(configured: LiveKernel) -> Non
     assert configured.run("print(o, end='')").text == "dash\n"
     assert "timed out after 0.2 s" in configured.run("%%sh_session default1\nsleep 9").error
     assert configured.run("%%sh_session default1 --timeout 9\nsleep 0.3").status == "ok"
+
+
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")
+def test_tmux_can_be_preferred(configured: LiveKernel) -> None:
+    assert configured.run("%config SessionMagics.backend = 'tmux'").text == ""
+    assert configured.run("%session start preferred sleep 1000").status == "ok"
+    assert configured.run("%session start other --backend native -- sleep 1000").status == "ok"
+    assert re.search(r"backend +tmux", configured.run("%session info preferred").text)
+    assert re.search(r"backend +native", configured.run("%session info other").text)
+    assert configured.run("%session remove --force preferred other").status == "ok"
+    assert "tmux holds no shells" in configured.run("%session start main --shell bash --backend tmux").text
 
 
 def test_the_default_shell_is_taken_again_after_a_stop(configured: LiveKernel) -> None:
@@ -77,6 +90,7 @@ def test_the_default_shell_is_taken_again_after_a_stop(configured: LiveKernel) -
         ("timeout = 'x'", "timeout"),
         ("shell_program = ''", "empty"),
         ("lifetime = 'forever'", "forever"),
+        ("backend = 'screen'", "screen"),
     ],
 )
 def test_a_wrong_default_is_refused_in_one_line_and_changes_nothing(

@@ -32,7 +32,7 @@ def call(verb: str, *, json: bool = False, **expected: object) -> Namespace:
 
 
 def start(name: str, *argv: str, **given_options: object) -> Namespace:
-    unset = dict.fromkeys(("shell", "cwd", "size", "wait_for", "timeout"))
+    unset = dict.fromkeys(("shell", "cwd", "size", "backend", "wait_for", "timeout"))
     other = {"env": {}, "labels": {}, "lifetime": "detached", "restart": "no"}
     return call("start", **{**unset, **other, "name": name, "argv": argv, **given_options})
 
@@ -143,6 +143,7 @@ def test_environment_values_are_not_in_the_repr() -> None:
         ("start web --env A=1 --label k=v p", start("web", "p", env={"A": "1"}, labels={"k": "v"})),
         ("start web --size 40x120 --lifetime kernel p", start("web", "p", size=(40, 120), lifetime="kernel")),
         ("start web --restart on-failure p", start("web", "p", restart="on-failure")),
+        ("start web --backend tmux p", start("web", "p", backend="tmux")),
         ("start web --wait-for '^on \\d+' --timeout 9 p", start("web", "p", wait_for="^on \\d+", timeout=9.0)),
         ("info w", call("info", name="w")),
         ("tail w", call("tail", name="w", lines=20, follow=False)),

@@ -300,7 +300,7 @@ def test_another_sessions_holder_and_all_below_it_are_no_descendants(
     try:
         until(lambda: len(_below(outer.pid)) == 4 and len(processes.descendants(outer.pid)) == 1)
         [own] = processes.descendants(outer.pid)
-        assert not processes.is_holder(own)
+        assert not processes.held_session(own)
     finally:
         for pid in _below(outer.pid):
             with suppress(ProcessLookupError):

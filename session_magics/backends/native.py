@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from session_magics.backends import Start, Waiting
@@ -68,6 +68,7 @@ class NativeBackend:
             owner_pid=b"%d" % (start.owner[0] if start.owner else 0),
             owner_tick=b"%d" % (start.owner[1] if start.owner else 0),
             name_file=os.fsencode(start.name_file or ""),
+            **self.extra(start),
         )
         starter = subprocess.Popen(
             [sys.executable, "-I", "-S", str(HOLDER)],
@@ -88,6 +89,10 @@ class NativeBackend:
             reason = answer or complaint.strip().rpartition(b"\n")[2] or b"the holder ended at once"
             raise StartFailed(spec.name, reason.decode("utf-8", "replace"))
 
+    def extra(self, start: Start) -> Mapping[str, bytes]:
+        """What else a holder of this kind is told."""
+        return {}
+
     def connect(self, directory: Path, name: str) -> NativeLink:
         """See Backend."""
         return NativeLink(directory, name)
@@ -100,10 +105,15 @@ class NativeBackend:
         alive = run is not None and processes.start_tick(run.holder) == run.holder_tick and held(str(directory))
         root = run.holder if run is not None and alive else NOBODY
         cookie = f"{COOKIE}={id}".encode()
-        ladder = StopLadder(root, 0, cookie, grace=0.0, now=time.monotonic(), hangup_leader=False)
-        while (due := ladder.step(time.monotonic())) is not None:
-            time.sleep(max(0.0, due - time.monotonic()))
-        return tuple(ladder.survivors)
+        return end_tree(root, cookie)
+
+
+def end_tree(root: int, cookie: bytes) -> tuple[int, ...]:
+    """End what is below a process, and what carries the cookie, by force; the pids that survived."""
+    ladder = StopLadder(root, 0, cookie, grace=0.0, now=time.monotonic(), hangup_leader=False)
+    while (due := ladder.step(time.monotonic())) is not None:
+        time.sleep(max(0.0, due - time.monotonic()))
+    return tuple(ladder.survivors)
 
 
 def _holder_environment(id: str) -> dict[str, str]:

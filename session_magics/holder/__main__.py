@@ -94,6 +94,7 @@ def _give_up(launch: Launch, holder: Holder | None, alive: int, failure: str) ->
     """Say why nothing runs; by the time it is heard it is recorded, and the session's lock is free."""
     if holder is not None and holder.terminal is not None:
         holder.terminal.kill()
+        holder.terminal.close()
     if alive >= 0:
         statefiles.write_exit(launch.generation, "failed", failure)
         os.close(alive)

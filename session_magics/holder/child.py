@@ -9,9 +9,12 @@ import os
 import struct
 import termios
 
+from session_magics.holder import processes
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any, NoReturn
 
 READ_BYTES = 256 * 1024
 """Taken from the terminal in one wake-up at most, so that clients and timers get their turn."""
@@ -44,11 +47,24 @@ class Terminal:
     ``tty_fd`` stays open in the holder so that the terminal survives between jobs and can be flushed and reset.
     """
 
-    def __init__(self, pid: int, pty_fd: int, tty_path: bytes) -> None:
+    piece = 4096
+    """Bytes that ``write`` is given at most."""
+    retry = 0.0
+    """Seconds until ``write`` is worth another try where it took nothing; 0: as soon as ``pty_fd`` is writable."""
+    answers = False
+    """Whether the terminal itself answers what programs ask it."""
+
+    def __init__(self, pid: int, pty_fd: int, tty_path: bytes, tty_fd: int = -1) -> None:
         self.pid, self.pty_fd, self.tty_path = pid, pty_fd, tty_path
         os.set_blocking(pty_fd, False)
-        self.tty_fd = os.open(tty_path, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
-        self._sane = termios.tcgetattr(self.tty_fd)
+        self.tty_fd = os.open(tty_path, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC) if tty_fd < 0 else tty_fd
+        self._sane: list[Any] = [] if tty_fd >= 0 else termios.tcgetattr(self.tty_fd)
+        self.at_end = False
+        """Whether all that the program has written was read."""
+
+    def is_end(self, pid: int) -> bool:
+        """Whether the end of this child of ours, which was reaped just now, is the end of the program."""
+        return pid == self.pid
 
     def read(self) -> bytes | None:
         """What the terminal has to say now, up to READ_BYTES; b"" for nothing yet, None for never again."""
@@ -78,6 +94,10 @@ class Terminal:
                 return len(data)  # nobody will ever read it
             raise
 
+    def press(self, key: bytes) -> None:
+        """Write a key ahead of what waits to be written."""
+        self.write(key)
+
     def resize(self, rows: int, columns: int) -> None:
         """Set the size; the foreground group gets SIGWINCH. Harmless after the end."""
         try:
@@ -96,6 +116,14 @@ class Terminal:
     def interrupts(self) -> bool:
         """Whether Ctrl-C means a signal (a full-screen program may have switched that off)."""
         return bool(termios.tcgetattr(self.tty_fd)[3] & termios.ISIG)
+
+    def foreground(self) -> int | None:
+        """The process group that the terminal listens to; None when there is none."""
+        return processes.foreground_group(self.pty_fd)
+
+    def signal_foreground(self, number: int) -> None:
+        """Signal that group as the terminal does for a key."""
+        processes.signal_foreground(self.pty_fd, number)
 
     def reset(self) -> None:
         """Bring back the modes the terminal had at the start, and drop what was typed and not read."""
@@ -141,6 +169,32 @@ def _prepare(report: int, size: tuple[int, int], stdin: int | None, raw_lines: b
     _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
 
 
+def become(
+    report: int,
+    argv: list[bytes],
+    env: Mapping[bytes, bytes],
+    cwd: bytes,
+    size: tuple[int, int],
+    *,
+    stdin: int | None = None,
+    raw_lines: bool = False,
+    umask: int = 0o022,
+) -> NoReturn:
+    """Become the program, in a process whose terminal is a new one. ``report`` hears the terminal's path, a NUL, and
+    why it failed, if it did."""
+    step = "terminal"
+    try:
+        _prepare(report, size, stdin, raw_lines, umask)
+        step = repr(os.fsdecode(cwd))
+        os.chdir(cwd)
+        step = repr(os.fsdecode(argv[0]))
+        os.execvpe(argv[0], argv, env)
+    except OSError as error:
+        os.write(report, f"{(error.strerror or 'error').lower()}: {step}".encode("utf-8", "surrogateescape"))
+    finally:
+        os._exit(127)
+
+
 def spawn(
     argv: list[bytes],
     env: Mapping[bytes, bytes],
@@ -164,17 +218,7 @@ def spawn(
         os.close(report)
         raise SpawnError(f"no terminal to be had: {error.strerror}") from None
     if pid == 0:
-        step = "terminal"
-        try:
-            _prepare(report, size, stdin, raw_lines, umask)
-            step = repr(os.fsdecode(cwd))
-            os.chdir(cwd)
-            step = repr(os.fsdecode(argv[0]))
-            os.execvpe(argv[0], argv, env)
-        except OSError as error:
-            os.write(report, f"{(error.strerror or 'error').lower()}: {step}".encode("utf-8", "surrogateescape"))
-        finally:
-            os._exit(127)
+        become(report, argv, env, cwd, size, stdin=stdin, raw_lines=raw_lines, umask=umask)
     os.close(report)
     heard = b""
     while piece := os.read(told, 4096):

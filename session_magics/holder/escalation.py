@@ -7,7 +7,7 @@ import os
 import sys
 import time
 
-from session_magics.holder.processes import entry, foreground_group, read_file, signal_foreground, table
+from session_magics.holder.processes import entry, read_file, table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,14 +37,14 @@ class Escalation:
         now = time.monotonic()
         self.rung = self.rung + 1 if now - self._last < AGAIN_WITHIN else 0
         self._last = now
-        group = foreground_group(terminal.pty_fd)
+        group = terminal.foreground()
         shell_itself = group == terminal.pid
         if self.rung == 0 or (self.rung == 1 and shell_itself):
             self._hit = group or 0 if group is None or shell_itself or _ends_by_int(group, terminal.pid) else 0
             if terminal.interrupts():
-                signal_foreground(terminal.pty_fd, INT)
+                terminal.signal_foreground(INT)
             else:
-                terminal.write(b"\x03")
+                terminal.press(b"\x03")
         elif group is not None:
             self._send(group, TERM if self.rung == 1 else KILL)
         if group is not None:
@@ -59,7 +59,7 @@ class Escalation:
         It hit a program that was ending anyway, or a shell that was about to start one or had just become it, and the
         program runs on as if nothing had been. Programs that catch INT have their own ideas, and get it once.
         """
-        group, shell = foreground_group(terminal.pty_fd), terminal.pid
+        group, shell = terminal.foreground(), terminal.pid
         if not self._hit or group is None or not terminal.interrupts():
             return
         if group == shell:  # command substitutions run in its group
@@ -69,7 +69,7 @@ class Escalation:
             lost = group != self._hit or _ends_by_int(group)
         if lost:
             self._hit = group if _ends_by_int(group, shell) or group == shell else 0
-            signal_foreground(terminal.pty_fd, INT)
+            terminal.signal_foreground(INT)
 
     @staticmethod
     def _send(group: int, number: int) -> None:

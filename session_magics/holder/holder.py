@@ -10,12 +10,12 @@ from session_magics.holder import processes, statefiles
 from session_magics.holder.child import SpawnError, Terminal, spawn
 from session_magics.holder.escalation import Escalation
 from session_magics.holder.logfile import LOG_CAP, LogWriter
-from session_magics.holder.loop import READ, WRITE, Loop
+from session_magics.holder.loop import WRITE, Loop
 from session_magics.holder.queries import Answerer
 from session_magics.holder.requests import Requests
 from session_magics.holder.server import Server
 from session_magics.holder.stopping import Stopping
-from session_magics.holder.typing_in import PIECE, canonical_pieces
+from session_magics.holder.typing_in import InputQueue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,8 +37,6 @@ STEADY = 10.0
 DEFAULT_GRACE = 5.0
 OWNER_GRACE = 1.0
 """Seconds between asking and forcing when the kernel that owns the session is gone."""
-INPUT_QUEUE = 1024 * 1024
-"""Bytes of input that wait for a program to read; more is refused as busy."""
 LINGER_CHECK = (1.0, 20.0)
 """Seconds between looks for processes that the program left behind; the second figure for a subreaper, which hears
 of the end of the last one."""
@@ -64,10 +62,11 @@ class Holder:
             self.shell = Shell(self.loop, self.log, launch.shell, launch.argv[0], rc=launch.rc, changed=self.ring)
         self._answerer = Answerer(self.loop)
         self._escalation = Escalation()
-        self._input = b""
+        self._input = InputQueue(self.loop, self._watch_terminal)
         self._ended: tuple[int | None, int | None] | None = None
         self._drain: tuple[float, float] | None = None  # when the last output came, and when draining began
         self._failures = 0
+        self._loss = ""  # why the outcome of the program will never be known
         self._since = self._began = 0.0  # wall clock to be shown, monotonic to be reckoned with
         self._subreaper = False
         self._until: float | None = None
@@ -100,7 +99,14 @@ class Holder:
     def _spawn(self) -> None:
         launch = self.launch
         first = self.generation == launch.generation
-        if self.shell is None:
+        if launch.tmux:
+            from session_magics.holder import pane, tmux  # a terminal of our own need not pay for it
+
+            started = tmux.start(
+                launch.tmux, launch.argv, launch.env, launch.cwd, self.size, name=launch.name, umask=self._umask
+            )
+            self.terminal = pane.Pane(self.loop, launch.tmux, started, self)
+        elif self.shell is None:
             self.terminal = spawn(launch.argv, launch.env, launch.cwd, self.size, umask=self._umask)
         else:
             theirs, ours = os.pipe()
@@ -114,7 +120,7 @@ class Holder:
             finally:
                 os.close(theirs)
             self.shell.adopt(self.terminal, ours, cwd=launch.cwd)
-        self._ended, self._drain, self.over, self.failure = None, None, False, ""
+        self._ended, self._drain, self.over, self.failure, self._loss = None, None, False, "", ""
         self._since, self._began, self._until = time.time(), time.monotonic(), None
         self.loop.watch(self.terminal.pty_fd, self._terminal_event)
         self._write_run(first=first)
@@ -122,7 +128,7 @@ class Holder:
     def _write_run(self, *, first: bool = False) -> None:
         pid = self.terminal.pid if self.terminal else 0
         try:
-            statefiles.write_run(pid, self.generation, self._since, self._until, self.size)
+            statefiles.write_run(pid, self.generation, self._since, self._until, self.size, self._loss)
         except OSError:
             if first:
                 raise  # a start that cannot be recorded is a failed start; later nothing must end the session
@@ -133,19 +139,21 @@ class Holder:
         terminal = self.terminal
         if terminal is None:
             return
-        if self._input and events & WRITE:
-            self._feed()
+        if events & WRITE:
+            self._input.feed(terminal)
         if not events & ~WRITE:
             return
         data = terminal.read()
         if data is None:
             self.loop.forget(terminal.pty_fd)
+            terminal.at_end = True
             self._output_over()
             return
         if self._drain is not None:
             self._drain = (time.monotonic(), self._drain[1])
         if data:
-            self._answerer.look(terminal, data, self.size[0])
+            if not terminal.answers:
+                self._answerer.look(terminal, data, self.size[0])
             if self.shell is not None:
                 self.shell.output(data)
             else:
@@ -159,13 +167,11 @@ class Holder:
 
     def type(self, data: bytes) -> bool:
         """Take input for the program; False, and nothing taken, if too much waits already."""
-        if self.terminal is None or len(self._input) + len(data) > INPUT_QUEUE:
-            return False
-        if len(data) > PIECE and self.terminal.canonical():
-            data, _ = canonical_pieces(data)
-        self._input += data
-        self._feed()
-        return True
+        return self.terminal is not None and self._input.put(self.terminal, data)
+
+    def _watch_terminal(self, events: int) -> None:
+        if self.terminal is not None and self.terminal.pty_fd >= 0 and self._ended is None:
+            self.loop.watch(self.terminal.pty_fd, self._terminal_event, events)
 
     def interrupt(self) -> None:
         """Interrupt what runs in the foreground; of a shell, only a command of a cell."""
@@ -182,18 +188,6 @@ class Holder:
         self.log.event("resize", rows=rows, columns=columns)
         self._write_run()
 
-    def _feed(self) -> None:
-        if self.terminal is None:
-            self._input = b""
-            return
-        while self._input:
-            count = self.terminal.write(self._input[:4096])
-            if not count:
-                break
-            self._input = self._input[count:]
-        if self.terminal.pty_fd >= 0 and self._ended is None:
-            self.loop.watch(self.terminal.pty_fd, self._terminal_event, READ | WRITE if self._input else READ)
-
     # ---- exit
 
     def reap(self) -> None:
@@ -205,14 +199,32 @@ class Holder:
                 break
             if not pid:
                 break
-            if self.terminal is not None and pid == self.terminal.pid and self._ended is None:
+            if self.terminal is not None and self.terminal.is_end(pid) and self._ended is None:
                 code = os.waitstatus_to_exitcode(status)
-                self._ended = (code, None) if code >= 0 else (None, -code)
-                self.terminal.release()
-                self._drain = (time.monotonic(), time.monotonic())
-                self._drained()
+                self.ended(code if code >= 0 else None, -code if code < 0 else None)
         self.stopping.step()
         self.leave()
+
+    def ended(self, code: int | None, signal: int | None) -> None:
+        """The program has ended like this; what it has written may not all have come yet."""
+        self._ended = (code, signal)
+        if self.terminal is not None:
+            self.terminal.release()
+        self._drain = (time.monotonic(), time.monotonic())
+        self._drained()
+
+    def hear_again(self) -> None:
+        """Output comes again after its pipe was closed; what came between is missing from the log, as it tells."""
+        if self.terminal is not None:
+            self.terminal.at_end = False
+            self.loop.watch(self.terminal.pty_fd, self._terminal_event)
+            self.log.event("fault", what="tmux had closed the pipe of the output: some is missing here")
+
+    def lose(self, reason: str) -> None:
+        """The terminal has gone, and how the program ends will not be known: end what is left, and go."""
+        self._loss, self.over = reason, True
+        self._write_run()
+        self.stop(OWNER_GRACE)
 
     def _drained(self) -> None:
         """Read what the program still had to say: to the end of file, or until silence."""
@@ -220,7 +232,7 @@ class Holder:
             return
         last, began = self._drain
         rest = min(last + DRAIN_QUIET, began + DRAIN_LIMIT) - time.monotonic()
-        if rest > 0:
+        if rest > 0 and not (self.terminal is not None and self.terminal.at_end):
             self.loop.later(rest, self._drained)
         else:
             self._output_over()
@@ -311,6 +323,7 @@ class Holder:
 
     def _close_terminal(self) -> None:
         if self.terminal is not None:
+            self._input.drop()
             self.loop.forget(self.terminal.pty_fd)
             self.terminal.close()
             self.terminal = None

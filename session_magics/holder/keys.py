@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import termios
 
-from session_magics.holder.processes import foreground_group
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from session_magics.holder.child import Terminal
@@ -26,4 +24,4 @@ def press(terminal: Terminal, key: bytes) -> None:
 def at_editor(terminal: Terminal) -> bool:
     """Whether the shell itself reads keys now: it is in the foreground and takes them one by one."""
     by_line = termios.tcgetattr(terminal.tty_fd)[3] & termios.ICANON
-    return not by_line and foreground_group(terminal.pty_fd) == terminal.pid
+    return not by_line and terminal.foreground() == terminal.pid

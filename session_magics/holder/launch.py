@@ -27,6 +27,9 @@ class Launch:
         """Pid and start tick of the kernel that the session ends with; 0 for none."""
         self.name_file = fields.get("name_file", b"")
         """The name's claim, to be given up with the owner."""
+        self.tmux = fields.get("tmux", b"")
+        """Path of the tmux that holds the terminal; nothing for a terminal of our own."""
+        self.name = fields.get("name", b"")
         self.cap = int(fields.get("cap", b"0"))
 
     @classmethod

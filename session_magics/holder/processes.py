@@ -125,10 +125,12 @@ def descendants(root_pid: int, entries: dict[int, ProcessEntry] | None = None) -
     """Every living process below ``root_pid``, parents before their children, without ``root_pid`` itself.
 
     Left out are the holders of other sessions with all that is theirs: one that was started from inside this session
-    ends up below its holder, which is a subreaper, but is none of its business.
+    ends up below its holder, which is a subreaper, but is none of its business. What carries the mark of the root's own
+    session (a tmux server that holds its terminal) is not listed, but what is below it is.
     """
     if entries is None:
         entries = table()
+    own: bytes | None = None
     children: dict[int, list[int]] = {}
     for one in entries.values():
         children.setdefault(one.ppid, []).append(one.pid)
@@ -140,22 +142,26 @@ def descendants(root_pid: int, entries: dict[int, ProcessEntry] | None = None) -
                 seen.add(pid)
                 if entries[pid].gone:
                     todo.append(pid)
-                elif not is_holder(pid):
+                elif not (session := held_session(pid)):
                     todo.append(pid)
                     below.append(pid)
+                else:
+                    own = held_session(root_pid) if own is None else own
+                    if session == own:
+                        todo.append(pid)
     return below
 
 
-def is_holder(pid: int) -> bool:
-    """Whether the process is the holder of a session. False for one whose environment may not be read."""
+def held_session(pid: int) -> bytes:
+    """The id of the session that the process holds; empty for none, and where the environment may not be read."""
     if sys.platform != "linux":
-        return b" " + HOLDER_MARK in _ps("-E", "-ww", "-p", str(pid), "-o", "command=")
+        words = _ps("-E", "-ww", "-p", str(pid), "-o", "command=").split(b" ")
     else:
         try:
-            environment = read_file(f"/proc/{pid}/environ")
+            words = read_file(f"/proc/{pid}/environ").split(b"\0")
         except OSError:
-            return False
-        return environment.startswith(HOLDER_MARK) or b"\0" + HOLDER_MARK in environment
+            return b""
+    return next((word[len(HOLDER_MARK) :] for word in words if word.startswith(HOLDER_MARK)), b"")
 
 
 def carrying(cookie: bytes) -> list[int]:

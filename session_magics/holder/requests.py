@@ -89,7 +89,8 @@ class Requests:
         if terminal is None or terminal.tty_fd < 0:
             client.send(wire.ERROR, fields[0], b"not-running", b"")
             return
-        wait, echo, canonical = waiting.probe(terminal.pty_fd, os.fsdecode(terminal.tty_path), terminal.pid)
+        path, group = os.fsdecode(terminal.tty_path), terminal.foreground()
+        wait, echo, canonical = waiting.probe(terminal.tty_fd, path, terminal.pid, group)
         client.send(wire.OK, fields[0], wait.encode(), b"%d" % echo, b"%d" % canonical)
 
     def _stop(self, client: Client, fields: list[bytes]) -> None:

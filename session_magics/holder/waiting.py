@@ -35,23 +35,23 @@ LOCAL_FLAGS = 3  # the place of c_lflag in what tcgetattr returns
 STOPPED_STATES = "Tt"
 
 
-def probe(pty_fd: int, tty_path: str, shell_pid: int) -> tuple[str, bool, bool]:
+def probe(pty_fd: int, tty_path: str, shell_pid: int, group: int | None = None) -> tuple[str, bool, bool]:
     """``(wait, echo, canonical)``: how input is awaited, and the terminal's ECHO and ICANON.
 
     ``wait`` is ``"read"`` (certain), ``"poll"`` (could take input) or ``"no"``. ``tty_path`` is the program's end of
-    the terminal. Takes 0.1–0.5 ms for a usual command and grows with the number of its processes and threads.
+    the terminal; ``group`` the foreground group, where ``pty_fd`` cannot tell it.
+    Takes 0.1–0.5 ms for a usual command and grows with the number of its processes and threads.
     """
     try:
         local = termios.tcgetattr(pty_fd)[LOCAL_FLAGS]
     except (termios.error, OSError):
         return "no", True, True
     echo, canonical = bool(local & termios.ECHO), bool(local & termios.ICANON)
-    return _foreground_wait(pty_fd, tty_path, shell_pid), echo, canonical
+    return _foreground_wait(group or processes.foreground_group(pty_fd), tty_path, shell_pid), echo, canonical
 
 
-def _foreground_wait(pty_fd: int, tty_path: str, shell_pid: int) -> str:
+def _foreground_wait(group: int | None, tty_path: str, shell_pid: int) -> str:
     calls = CALLS.get(os.uname().machine) if sys.platform == "linux" else None
-    group = processes.foreground_group(pty_fd)
     if calls is None or group is None:
         return "no"
     answer = "no"

@@ -47,6 +47,9 @@ class SessionMagics(Magics):
         help="Whether a cell becomes a terminal while it runs: after half a second, "
         "at once, or never; with text, sessions and the list of them are text too.",
     ).tag(config=True)
+    backend = Enum(
+        ["auto", "native", "tmux"], "auto", help="What holds programs that %session start is given; auto is native."
+    ).tag(config=True)
     timeout = Float(None, allow_none=True, help="Seconds after which a cell is interrupted.").tag(config=True)
 
     def __init__(self, shell: InteractiveShell, registry: Registry | None = None) -> None:
@@ -187,7 +190,7 @@ class SessionMagics(Magics):
             if news := self._news():
                 print(f"session-magics: {news}", file=sys.stderr)
             live = self.terminal if self.live else None
-            return Verbs(self.registry, _show, live, notebook.line(self.shell)).call(words)
+            return Verbs(self.registry, _show, live, notebook.line(self.shell), self.backend).call(words)
 
         with self._pump.running():
             return Shown.of(_translated(run))

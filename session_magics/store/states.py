@@ -68,6 +68,8 @@ class RunRecord:
     """Unix time of the next start while the program is backing off."""
     size: tuple[int, int] | None = None
     """(rows, columns) of the terminal, where the holder says so; it may differ from what was asked for at the start."""
+    lost: str = ""
+    """Why the holder has recorded no end, where it has seen that coming."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,7 @@ def read_spec(directory: str) -> Spec:
             shell=_optional(_text, data.get("shell")),
             owner=_optional(_text, data.get("owner")),
             created=_number(data.get("created", 0.0)),
+            backend=_text(data.get("backend", "native")),
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise StoreError(path, f"is damaged ({error})") from error
@@ -141,6 +144,7 @@ def read_run(directory: str) -> RunRecord | None:
             protocol=_whole(data["protocol"]),
             until=_optional(_number, data.get("until")),
             size=_optional(_size, data.get("size")),
+            lost=_text(data.get("lost", "")),
         )
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise StoreError(path, f"is damaged ({error})") from error
@@ -242,6 +246,8 @@ def _loss(run: RunRecord, identity: Identity) -> str:
     boot, host = identity()
     if run.host != host:
         return f"on host {run.host}"
+    if run.lost:
+        return run.lost
     return "holder killed" if run.boot == boot else "reboot"
 
 
@@ -269,6 +275,7 @@ def session_info(directory: str, name: str, identity: Identity) -> SessionInfo:
         lifetime=spec.lifetime,
         restart=spec.restart,
         shell=spec.shell,
+        backend=spec.backend,
         size=run.size if run is not None and run.size else spec.size,
         generation=run.generation if run else 0,
         pid=state.pid if isinstance(state, Running) else None,

@@ -17,7 +17,7 @@ from typing import Any
 
 from session_magics.errors import SessionError, SessionExists, SessionNotRunning, WaitTimeout
 from session_magics.listing import Listing, Observer, last_line, short_time
-from session_magics.model import BackingOff, Command, Running, SessionInfo, describe
+from session_magics.model import BackingOff, Command, Lost, Running, SessionInfo, describe
 from session_magics.registry import Registry
 from session_magics.session import GRACE, Session, stop_each
 from session_magics.text import strip_styles
@@ -61,10 +61,18 @@ class Details(SessionInfo):
             ("size", "{}x{}".format(*self.size)),
             ("lifetime", self.lifetime),
             ("restart", self.restart),
+            ("backend", self.backend),
+            ("attach", self._attach()),
             ("log", f"{self.log_bytes:,} bytes"),
             ("record", f"{self.directory} (id {self.id})"),
         ]
         return "\n".join(f"{what:<10} {value}" for what, value in rows if value not in (None, ""))
+
+    def _attach(self) -> str:
+        """What to type in a terminal to be there, where tmux holds the session."""
+        if self.backend != "tmux" or not (self.running or isinstance(self.state, Lost)):
+            return ""
+        return f"tmux -S {shlex.quote(f'{self.directory}/tmux')} attach"
 
 
 class Picture(str):
@@ -88,7 +96,8 @@ class Verbs:
     """The verbs over one registry. ``write`` puts text before the person while a verb still runs.
 
     ``terminal`` makes what shows a session live; None where nothing can: then its screen is shown as text. ``line``
-    shows how far a long verb is, in place of the line before; None where nobody looks.
+    shows how far a long verb is, in place of the line before; None where nobody looks. ``backend`` holds programs that
+    are started without ``--backend``.
     """
 
     def __init__(
@@ -97,8 +106,10 @@ class Verbs:
         write: Callable[[str], None],
         terminal: Callable[..., object] | None = None,
         line: Show | None = None,
+        backend: str = "auto",
     ) -> None:
         self._registry, self._write, self._terminal, self._line = registry, write, terminal, line
+        self._backend = backend
 
     def call(self, words: Namespace) -> object:
         """Carry out what the parser has read; with ``--json``, what that gave as JSON."""
@@ -115,7 +126,8 @@ class Verbs:
             options["size"] = words.size
         if words.argv:
             command = Command(tuple(words.argv), words.cwd, dict(words.env))
-            session = self._registry.start(words.name, command, restart=words.restart, **options)
+            backend = words.backend or self._backend
+            session = self._registry.start(words.name, command, restart=words.restart, backend=backend, **options)
         else:
             there = self._registry.find(words.name)
             state = None if there is None else there.state()

@@ -91,7 +91,7 @@ def parse_words(
     ``more``: verbs that this program has beside the common ones.
 
     start: name, argv (tuple, empty with shell), shell, cwd, env and labels (dicts), size, lifetime, restart,
-    wait_for, timeout. list: labels. info, interrupt: name. snapshot: name, html. restart: name, env.
+    backend, wait_for, timeout. list: labels. info, interrupt: name. snapshot: name, html. restart: name, env.
     tail: name, lines, follow. show: name, read_only, rows.
     send: name, text, enter, keys (names for ``key_bytes``, sent after the text).
     wait: name, timeout, pattern. stop: names, all, grace, now. remove: names, force, keep_log.
@@ -194,6 +194,7 @@ def _start_options(parser: OptionParser) -> None:
     _session_options(parser)
     parser.option("--label", metavar="K=V", dest="labels", type=kind.pair, action="append", default=[])
     parser.option("--restart", choices=("no", "on-failure", "always"), default="no", help="after the program's end")
+    parser.option("--backend", choices=("auto", "native", "tmux"), help="what holds it; tmux can attach to it then")
     parser.option("--wait-for", metavar="REGEX", type=kind.regex, help="return when the output has this")
     parser.option("--timeout", metavar="S", type=kind.timeout, help="seconds to wait for it")
 
@@ -206,6 +207,8 @@ def _finish_start(parser: OptionParser, call: Namespace) -> None:
         parser.misuse("PROGRAM is missing")
     if call.argv and call.shell is not None:
         parser.error("--shell starts a shell and takes no PROGRAM: leave out one of them")
+    if call.shell is not None and call.backend == "tmux":
+        parser.error("tmux holds no shells for cells: leave out --backend tmux")
     if call.timeout is not None and call.wait_for is None:
         parser.error("--timeout belongs to --wait-for REGEX, which is missing")
 
@@ -292,7 +295,7 @@ def _finish_resize(parser: OptionParser, call: Namespace) -> None:
 _NAME = ("name",)
 _START = (
     "NAME [--shell SH] [--cwd DIR] [--env K=V]… [--label K=V]… [--size RxC] [--lifetime kernel|detached]"
-    " [--restart no|on-failure|always] [--wait-for REGEX [--timeout S]] [--] PROGRAM ARGS…"
+    " [--restart no|on-failure|always] [--backend auto|native|tmux] [--wait-for REGEX [--timeout S]] [--] PROGRAM ARGS…"
 )
 
 VERBS: Mapping[str, Verb] = {

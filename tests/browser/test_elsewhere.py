@@ -61,8 +61,11 @@ def test_nbclassic(server: Server, page: Page) -> None:
     path = server.folder / "classic.ipynb"
     write_notebook(path, [LOAD, SHOUT, "%%sh_session\nread -p 'Name? ' name; echo \"Hello, $name\""])
     page.goto(f"{server.address}/nbclassic/notebooks/{path.name}")
+    # Widgets come with an extension that loads late: a model that is made before is lost.
     page.wait_for_function(
-        f"() => window.Jupyter && {NOTEBOOK}?.kernel?.is_connected() && {NOTEBOOK}.ncells() === 3", timeout=OPEN_MS
+        f"() => window.Jupyter && {NOTEBOOK}?.kernel?.is_connected() && {NOTEBOOK}.ncells() === 3"
+        f" && {NOTEBOOK}.kernel.widget_manager",
+        timeout=OPEN_MS,
     )
     page.evaluate(f"() => {NOTEBOOK}.execute_cells([0, 1])")
     talk(page)
