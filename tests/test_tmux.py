@@ -538,7 +538,7 @@ def test_the_record_says_who_holds_a_session(root: Path, registry: Registry) -> 
     shell = registry.shell("main", lifetime="detached", rc=False)
     assert [info.backend for info in Registry(root).infos()] == ["tmux", "native", "native"]
     rows = json.loads(Verbs(registry, print).call(parse_verb("list --json")))  # type: ignore[arg-type]
-    assert [row["backend"] for row in rows] == ["tmux", "native", "native"]
+    assert [row["backend"] for row in rows["value"]] == ["tmux", "native", "native"]
     for session in (held, plain_one, shell):
         Registry(root).get(session.name).stop(now=True)  # which prefers the other
     assert not may_live_on(held.directory)
