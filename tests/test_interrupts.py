@@ -26,6 +26,8 @@ from session_magics.shell import Cell
 
 # Seconds between two presses that are two and not one.
 APART = 0.4
+# Seconds in which a program of several processes has started all of them.
+STARTED = 0.2
 
 
 @pytest.fixture(scope="module")
@@ -34,12 +36,11 @@ def shared(client_loop: None) -> Iterator[LiveKernel]:
         yield live
 
 
-def press(live: LiveKernel, *, after: float = 0.0) -> Callable[[], None]:
-    """The action of pressing the stop button, at once or a while later."""
+def press(live: LiveKernel, *, after: float = STARTED) -> Callable[[], None]:
+    """The action of pressing the stop button, a while later."""
 
     def interrupt() -> None:
-        if after:
-            time.sleep(after)
+        time.sleep(after)
         live.cells.interrupt(False)
 
     return interrupt

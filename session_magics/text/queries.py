@@ -36,6 +36,7 @@ _END = re.compile(rb"\x1b\\|\xc2?\x9c|[\x07\x18\x1a]")
 _KINDS = {0x90: b"P", 0x9D: b"]", 0x98: b"X", 0x9E: b"^", 0x9F: b"_"}
 _PARTS = re.compile(rb"([<-?]?)([0-9:;]*)([ -/]*)")
 _DROPPED = bytes({*range(32), 127})
+_NO_CONTROLS = bytes({5, 27, *range(32, 256)})
 _REPORTS = frozenset((b"11", b"13", b"14", b"15", b"16", b"18", b"19", b"20", b"21"))
 """Window operations that are answered."""
 _ASKING = frozenset(
@@ -122,7 +123,7 @@ class QueryFilter:
             if found.end() == len(data) and len(body) < CSI_LIMIT:
                 return self._keep(data, found.start())
             return found.end()  # malformed
-        controls = body.translate(None, bytes(range(32, 127)) + b"\x05\x7f")
+        controls = found[0].translate(None, _NO_CONTROLS)
         parts = _PARTS.fullmatch(body.translate(None, _DROPPED))
         if parts is None:
             out.append(controls)

@@ -1,4 +1,4 @@
-"""Front ends besides JupyterLab and Notebook 7: voila and nbclassic."""
+"""A front end besides JupyterLab and Notebook 7: voila."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
 
 SHOUT = """%session start -- shout sh -c 'while read line; do echo "got $line"; done'"""
 OPEN_MS = 60_000
-NOTEBOOK = "Jupyter.notebook"
 
 
 @pytest.fixture
@@ -54,27 +53,3 @@ def test_voila_shows_a_terminal_that_takes_keys(server: Server, page: Page, them
     assert "colour" in page.locator("body").inner_text()
     assert page.locator("text=Error displaying widget").count() == 0
     pictures.take(page, f"voila-{theme}")
-
-
-@pytest.mark.skipif(find_spec("nbclassic") is None, reason="needs nbclassic")
-def test_nbclassic(server: Server, page: Page) -> None:
-    path = server.folder / "classic.ipynb"
-    write_notebook(path, [LOAD, SHOUT, "%%sh_session\nread -p 'Name? ' name; echo \"Hello, $name\""])
-    page.goto(f"{server.address}/nbclassic/notebooks/{path.name}")
-    # Widgets come with an extension that loads late: a model that is made before is lost.
-    page.wait_for_function(
-        f"() => window.Jupyter && {NOTEBOOK}?.kernel?.is_connected() && {NOTEBOOK}.ncells() === 3"
-        f" && {NOTEBOOK}.kernel.widget_manager",
-        timeout=OPEN_MS,
-    )
-    page.evaluate(f"() => {NOTEBOOK}.execute_cells([0, 1])")
-    talk(page)
-    pictures.take(page, "nbclassic")
-    page.evaluate(f"() => {{ {NOTEBOOK}.execute_cells([2]); }}")
-    page.wait_for_function(f"() => {VIEWS}[1]?.text().includes('Name?')", timeout=OPEN_MS)
-    page.evaluate(f"() => {VIEWS}[1].term.focus()")
-    page.keyboard.type("Ada\n")
-    page.wait_for_function(
-        f"() => JSON.stringify({NOTEBOOK}.get_cell(2).toJSON().outputs).includes('Hello, Ada')", timeout=OPEN_MS
-    )
-    page.wait_for_function(f"() => {VIEWS}.length === 1")
