@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pyte
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from wcwidth import wcwidth
 
 from session_magics.cli import scene
 from session_magics.log import LogReader, segment_name
@@ -19,11 +20,20 @@ Size = tuple[int, int]
 SIZE = (6, 20)
 
 
+class Emulator(pyte.Screen):
+    """One that also moves up rows that nothing was ever written in."""
+
+    def delete_lines(self, count: int | None = None) -> None:
+        for row in range(self.lines):
+            self.buffer[row]
+        super().delete_lines(count)
+
+
 class Shown:
     """A terminal, and what it shows."""
 
     def __init__(self, size: tuple[int, int], text: str = "") -> None:
-        self.screen = pyte.Screen(size[1], size[0])
+        self.screen = Emulator(size[1], size[0])
         self.stream = pyte.ByteStream(self.screen)
         self.see(text.encode())
 
@@ -39,11 +49,19 @@ class Shown:
 
     @property
     def lines(self) -> list[str]:
-        return [line.rstrip() for line in self.screen.display]
+        """As the emulator's own `display`, which fails on half a wide character: here that is a blank."""
+        rows = [[cell[0] for cell in row] for row in self.cells]
+        return ["".join(map(_half, ["", *row], row, [*row[1:], ""])).rstrip() for row in rows]
 
     @property
     def cursor(self) -> tuple[int, int]:
         return self.screen.cursor.y, min(self.screen.cursor.x, self.screen.columns - 1)
+
+
+def _half(before: str, cell: str, after: str) -> str:
+    if not cell:
+        return "" if before and wcwidth(before[0]) == 2 else " "
+    return " " if wcwidth(cell[0]) == 2 and after else cell
 
 
 def drawn(
@@ -58,19 +76,19 @@ def drawn(
 PIECES = [
     *(b"a", b"word ", b"\r\n", b"\r", b"\b", b"\x1b[31m", b"\x1b[1;7m", b"\x1b[44m", b"\x1b[m", b"\x1b[K", b"\x1b[2J"),
     *(b"\x1b[H", b"\x1b[3;4H", b"\x1b[2;4r", b"\x1b[A", b"\x1b[B", b"\x1b[3C", b"\x1b[L", b"\x1b[M", b"\x1b[2P"),
-    *(b"x" * 25, "日本".encode(), b"\x1b[?25l", b"\x1b[?25h"),
+    *(b"x" * 20, b"x" * 25, "日本".encode(), b"\x1b[?25l", b"\x1b[?25h"),
 ]
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=40).map(b"".join))
 def test_a_drawing_is_what_one_would_have_seen(data: bytes) -> None:
     seen = Shown(SIZE).see(data)
+    assume(all(wcwidth(row[-1][0] or " ") == 1 for row in seen.cells))  # the emulator lets half of one stick out
     redrawn = drawn(data, on=Shown(SIZE, "what was there before\r\n" * 9))
     assert redrawn.lines == seen.lines
     assert redrawn.cursor == seen.cursor and redrawn.screen.cursor.hidden == seen.screen.cursor.hidden
     # and what comes next goes where it should, in the same style
-    following = b"next" if seen.screen.cursor.x < SIZE[1] else b"\r\nnext"
-    assert redrawn.see(following).lines == seen.see(following).lines
+    assert redrawn.see(b"next").lines == seen.see(b"next").lines
 
 
 def test_colours_are_drawn() -> None:

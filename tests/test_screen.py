@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from wcwidth import wcwidth
 
 from session_magics.errors import SessionError
-from session_magics.text.screen import SNAPSHOT_BYTES, snapshot, styled
+from session_magics.text.screen import SNAPSHOT_BYTES, picture, snapshot, styled
 
 SIZE = (5, 20)
 PIECES = [
@@ -146,3 +146,21 @@ def test_importing_the_module_does_not_import_pyte() -> None:
     code = "import sys, session_magics.text.screen; sys.exit('pyte' in sys.modules)"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0
+
+
+def test_a_full_clear_keeps_style_region_and_modes() -> None:
+    assert styled(b"\x1b[31m\x1b[2J\x1b[Hred", SIZE).startswith("\x1b[31mred")
+    assert picture(b"old\x1b[2;4r\x1b[H\x1b[2J", SIZE).margins == (1, 3)
+    assert snapshot(b"\x1b[4h\x1b[2J\x1b[Hbc\ra", SIZE) == "abc"
+
+
+def test_a_deleted_line_takes_the_blank_one_below() -> None:
+    assert snapshot(b"a\x1b[M", SIZE) == ""
+
+
+def test_a_full_row_tells_what_filled_it() -> None:
+    full = picture(b"x" * (SIZE[1] - 1) + b"\x1b[31my", SIZE)
+    assert (full.row, full.column, full.last) == (0, SIZE[1] - 1, "\x1b[31my\x1b[0m")
+    wide = picture("ab日".encode(), (2, 4))
+    assert (wide.column, wide.last) == (2, "日")
+    assert picture(b"x" * (SIZE[1] - 1), SIZE).last == ""

@@ -73,7 +73,10 @@ def resume(picture: Picture, size: Size, modes: Modes) -> bytes:
     out = b""
     if picture.margins is not None and len(picture.lines) == size[0]:
         out += b"\x1b[%d;%dr" % (picture.margins[0] + 1, picture.margins[1] + 1)
-    out += _at(picture, size, modes) + RESET.encode() + shift("", picture.pen).encode()
+    out += _at(picture, size, modes) + RESET.encode()
+    if picture.columns == size[1]:
+        out += picture.last.encode("utf-8", "replace")  # no sequence but its writing leaves the cursor behind it
+    out += shift("", picture.pen).encode()
     return out + (b"\x1b[?25h" if modes.cursor_shown else b"\x1b[?25l")
 
 

@@ -60,6 +60,10 @@ class Picture:
     row: int
     """Of the cursor, counted from 0, as is its column."""
     column: int
+    columns: int
+    """How many there are in a row."""
+    last: str
+    """The character that has filled the cursor's row, if what is written next goes to the row below; else empty."""
     pen: str
     """The style of what is written next."""
     margins: tuple[int, int] | None
@@ -94,7 +98,8 @@ def picture(data: bytes, size: tuple[int, int], *, behind: bool = True, returns:
         except Exception:  # the emulator asserts and indexes its way through odd input; any error means the same here
             lines = [line.rstrip() for line in plain(data).split("\n")[-rows:]]
             column = min(len(lines[-1]), columns - 1)
-            shown = Picture((*lines, *[""] * (rows - len(lines))), len(lines) - 1, column, "", None, None)
+            lines, row = [*lines, *[""] * (rows - len(lines))], len(lines) - 1
+            shown = Picture(tuple(lines), row, column, columns, last="", pen="", margins=None, behind=None)
     assert shown is not None
     return shown
 
@@ -107,7 +112,11 @@ def _taken(screen: Any, size: tuple[int, int], width: Callable[[str], int], behi
     cursor, margins = screen.cursor, screen.margins
     pen = "" if cursor.attrs.fg == _DEFAULT else cursor.attrs.fg
     region = (margins.top, margins.bottom) if margins is not None else None
-    return Picture(lines, min(cursor.y, rows - 1), min(cursor.x, columns - 1), pen, region, behind)
+    row, column, last = min(cursor.y, rows - 1), min(cursor.x, columns - 1), ""
+    if cursor.x >= columns:
+        column -= not cells[row][column].data  # the second half of a wide character is an empty cell
+        last = _render([(cell.data, cell.fg) for cell in cells[row][column:]], width) or " "
+    return Picture(lines, row, column, columns, last, pen, region, behind)
 
 
 def _emulate(stream: Any, screen: Any, pieces: list[str], width: Callable[[str], int]) -> None:
@@ -121,6 +130,9 @@ def _emulate(stream: Any, screen: Any, pieces: list[str], width: Callable[[str],
             pen = screen.cursor.attrs
             screen.cursor.attrs = pen._replace(fg=restyle("" if pen.fg == _DEFAULT else pen.fg, piece) or _DEFAULT)
         elif piece:
+            if piece.startswith("\x1b[") and piece[-1] == "M":
+                for row in range(screen.lines):
+                    screen.buffer[row]  # it moves up only rows that exist, which one that was looked at does
             stream.feed(piece.translate(drop))
 
 
@@ -167,7 +179,8 @@ def _screens(text: str) -> list[list[str]]:
 
     Where the alternate screen is shown, those of the main one come before, if it is known to have been there. The
     emulator knows no alternate screen, so that is resolved here: entered, it is empty; left, the main one is as
-    before (or empty, if it was entered before text begins). What a full clear has erased is left out.
+    before (or empty, if it was entered before text begins). What a full clear has erased is left out; the style, the
+    rows that scroll and the modes stay.
     """
     pieces, _ = split(text)
     kept: list[str] = []
@@ -188,13 +201,24 @@ def _screens(text: str) -> list[list[str]]:
                 erases = csi == ("", [2], "J")
                 homes = csi is not None and not csi[0] and csi[2] in "Hf" and max(csi[1][:2]) <= 1
                 if (erases and home) or (homes and cleared):
-                    kept = []
+                    kept = _settings(kept)
                 cleared, home = erases, homes
                 kept.append(_translate(control, csi))
         if pieces[at]:
             kept.append(pieces[at])
             cleared = home = False
     return [kept] if main is None else [main, kept]
+
+
+def _settings(pieces: list[str]) -> list[str]:
+    """What pieces leave behind on a screen that has been cleared; the cursor is at its start."""
+    region = [piece for piece in pieces if piece.startswith("\x1b[") and piece[-1] == "r"][-1:]
+    modes = {piece[:-1]: piece for piece in pieces if piece.startswith("\x1b[") and piece[-1] in "hl"}
+    pen = ""
+    for piece in pieces:
+        if piece.startswith("\x1b[") and piece[-1] == "m":
+            pen = restyle(pen, piece)
+    return [*region, *modes.values(), shift("", pen)]
 
 
 def _translate(control: str, csi: tuple[str, list[int], str] | None) -> str:
