@@ -1,4 +1,4 @@
-"""A session's output while it is logged and watched: beside a bare terminal, tmux with pipe-pane, and stalled viewers."""
+"""Output that is logged and watched: beside a bare terminal, tmux with pipe-pane, and viewers that do not read."""
 
 from __future__ import annotations
 
