@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from wcwidth import wcwidth
 
 from session_magics.errors import SessionError
+from session_magics.text import screen
 from session_magics.text.screen import SNAPSHOT_BYTES, picture, snapshot, styled
 
 SIZE = (5, 20)
@@ -164,3 +165,26 @@ def test_a_full_row_tells_what_filled_it() -> None:
     wide = picture("ab日".encode(), (2, 4))
     assert (wide.column, wide.last) == (2, "日")
     assert picture(b"x" * (SIZE[1] - 1), SIZE).last == ""
+
+
+LINES = st.sampled_from(
+    [
+        *("a", "word", "x" * 25, "日本", "\r\n", "\r\n", "\n", "\r", "\b", "\t", "\x1b[31m", "\x1b[m"),
+        *("\x1b[3;4H", "\x1b[2J", "\x1b[2;4r", "\x1b[4h", "\x1b[?7l", "\x1bH", "\x1b[?6h", "\x0e"),
+    ]
+)
+
+
+@given(st.lists(LINES, max_size=60), st.booleans())
+def test_what_is_left_out_as_scrolled_away_is_not_seen(pieces: list[str], returns: bool) -> None:
+    # a line before each piece, so that there is enough to leave out, and the whole of it without
+    data = "".join(f"{piece}\r\n" for piece in pieces).encode()
+    with pytest.MonkeyPatch.context() as patch:
+        shown = picture(data, SIZE, returns=returns)
+        patch.setattr(screen, "_still_there", lambda whole, *_: whole)
+        assert shown == picture(data, SIZE, returns=returns)
+
+
+def test_lines_that_scrolled_away_are_left_out() -> None:
+    whole = ["\x1b[31m", "first\r\n" * 100 + "last", "\x1b[m", "end"]
+    assert screen._still_there(whole, 5, "\n") == ["\x1b[31m", "first\r\n" * 10 + "last", "\x1b[m", "end"]

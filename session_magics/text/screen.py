@@ -93,7 +93,8 @@ def picture(data: bytes, size: tuple[int, int], *, behind: bool = True, returns:
     for pieces in screens if behind else screens[-1:]:
         screen = pyte.Screen(columns, rows)
         try:
-            _emulate(pyte.Stream(screen), screen, [_NEWLINE_MODE * returns, *pieces], wcwidth)
+            needed = _still_there(pieces, rows, "\n" if returns else "\r\n")
+            _emulate(pyte.Stream(screen), screen, [_NEWLINE_MODE * returns, *needed], wcwidth)
             shown = _taken(screen, size, wcwidth, behind=shown)
         except Exception:  # the emulator asserts and indexes its way through odd input; any error means the same here
             lines = [line.rstrip() for line in plain(data).split("\n")[-rows:]]
@@ -219,6 +220,33 @@ def _settings(pieces: list[str]) -> list[str]:
         if piece.startswith("\x1b[") and piece[-1] == "m":
             pen = restyle(pen, piece)
     return [*region, *modes.values(), shift("", pen)]
+
+
+def _still_there(pieces: list[str], rows: int, line_end: str) -> list[str]:
+    """The pieces without what has scrolled away for sure: most of what a program prints line by line.
+
+    A screen of lines brings the cursor to the lowest row from anywhere, and another one moves all rows out.
+    """
+    wanted, at = 2 * rows + 1, len(pieces)
+    while at and wanted > 0 and (_is_text(pieces[at - 1]) or pieces[at - 1][-1] == "m"):
+        at -= 1
+        wanted -= pieces[at].count(line_end)
+    if wanted > 0:
+        return pieces
+    text, end = pieces[at], 0
+    for _ in range(1 - wanted):
+        end = text.index(line_end, end) + len(line_end)
+    before = [*pieces[:at], text[:end]]
+    return pieces if any(map(_lasts, before)) else [*_settings(before), text[end:], *pieces[at + 1 :]]
+
+
+def _is_text(piece: str) -> bool:
+    return piece[:1] != "\x1b"
+
+
+def _lasts(piece: str) -> bool:
+    """Whether a piece may change what text means long after it: margins, modes, tab stops, character sets."""
+    return "\x0e" in piece if _is_text(piece) else piece[-1] in "rhlg" or piece == "\x1bH"
 
 
 def _translate(control: str, csi: tuple[str, list[int], str] | None) -> str:
