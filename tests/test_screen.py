@@ -175,9 +175,9 @@ LINES = st.sampled_from(
 )
 
 
-@example(["word", "\x1b[2;4r", *["a"] * 20], returns=True)
-@example(["\x1b[4h", *["a"] * 20, "b\ra"], returns=True)
-@example(["\x0e", *["a"] * 20], returns=True)
+@example(["word", "\x1b[2;4r", *["a"] * 20], True)
+@example(["\x1b[4h", *["a"] * 20, "b\ra"], True)
+@example(["\x0e", *["a"] * 20], True)
 @given(st.lists(LINES, max_size=60), st.booleans())
 def test_what_is_left_out_as_scrolled_away_is_not_seen(pieces: list[str], returns: bool) -> None:
     # a line before each piece, so that there is enough to leave out, and the whole of it without
