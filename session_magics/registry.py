@@ -29,12 +29,14 @@ from session_magics.model import (
     FailedToStart,
     Lifetime,
     Lost,
+    RestartLimit,
     RestartPolicy,
     Running,
     SessionInfo,
     Spec,
     State,
     Unknown,
+    check_limit,
     check_name,
     check_size,
     describe,
@@ -82,21 +84,25 @@ class Registry(Catalogue):
         size: tuple[int, int] = DEFAULT_SIZE,
         lifetime: Lifetime = "detached",
         restart: RestartPolicy = "no",
+        max_restarts: RestartLimit | None = None,
         backend: str | None = None,
     ) -> Session:
         """Start a program under a name. When this returns it runs.
 
         A session of that name that has ended is replaced, its log with it. ``size`` is (rows, columns). Values of
         ``command.env`` are handed to the program and stored nowhere. ``restart``: whether the holder starts the
-        program again after it has ended, 0.5 s later and up to a minute when it fails again and again. ``backend``:
-        "auto" (what the registry prefers), "native" or "tmux".
+        program again after it has ended, 0.5 s later and up to a minute when it fails again and again;
+        ``max_restarts``: when it gives that up. ``backend``: "auto" (what the registry prefers), "native" or "tmux".
 
         Raises:
             SessionExists: one of that name still runs.
             StartFailed: the program never ran; the record of the attempt stays.
             UsageMistake: name, size, command or backend are wrong; nothing was done.
         """
-        return self._start(name, command, labels, size, lifetime, restart, backend, shell=None, rc=True)
+        limit = check_limit(max_restarts) if max_restarts else None
+        if limit and restart == "no":
+            raise UsageMistake(f"a limit of {limit} restarts needs a policy: restart on-failure or always")
+        return self._start(name, command, labels, size, lifetime, restart, limit, backend, shell=None, rc=True)
 
     def shell(
         self,
@@ -157,6 +163,7 @@ class Registry(Catalogue):
         size: tuple[int, int],
         lifetime: Lifetime,
         restart: RestartPolicy,
+        max_restarts: RestartLimit | None = None,
         backend: str | None = None,
         *,
         shell: str | None,
@@ -181,6 +188,7 @@ class Registry(Catalogue):
             owner=owner,
             created=time.time(),
             backend=backend,
+            max_restarts=max_restarts,
         )
         key = name_key(name, owner)
         directory = self.store.create(spec)

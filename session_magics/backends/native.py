@@ -63,6 +63,8 @@ class NativeBackend:
             columns=b"%d" % columns,
             generation=b"%d" % start.generation,
             restart=spec.restart.encode(),
+            max_restarts=b"%d" % (spec.max_restarts.count if spec.max_restarts else 0),
+            restart_window=b"%r" % ((spec.max_restarts.window if spec.max_restarts else None) or 0.0),
             shell=(spec.shell or "").encode(),
             rc=b"%d" % start.rc,
             owner_pid=b"%d" % (start.owner[0] if start.owner else 0),

@@ -12,7 +12,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,14 +24,17 @@ from session_magics.model import (
     BackingOff,
     Exited,
     FailedToStart,
+    GaveUp,
     Lifetime,
     Lost,
+    RestartLimit,
     RestartPolicy,
     Running,
     SessionInfo,
     Spec,
     State,
     Unknown,
+    check_limit,
     check_size,
 )
 
@@ -66,6 +69,13 @@ class RunRecord:
     protocol: int
     until: float | None
     """Unix time of the next start while the program is backing off."""
+    code: int | None = None
+    """How it ended before that, or before it was given up; older holders say it in the exit record alone."""
+    signal: int | None = None
+    ended: float = 0.0
+    """Unix time of that end."""
+    gave_up: int = 0
+    """Restarts by policy after which there is none any more."""
     size: tuple[int, int] | None = None
     """(rows, columns) of the terminal, where the holder says so; it may differ from what was asked for at the start."""
     lost: str = ""
@@ -93,7 +103,9 @@ class ExitRecord:
 
 def spec_bytes(spec: Spec) -> bytes:
     """Return the content of ``spec.json``."""
-    return json.dumps({"schema": SCHEMA, **spec.__dict__, "labels": dict(spec.labels)}).encode("ascii")
+    limit = asdict(spec.max_restarts) if spec.max_restarts else None
+    known = {**spec.__dict__, "labels": dict(spec.labels), "max_restarts": limit}
+    return json.dumps({"schema": SCHEMA, **known}).encode("ascii")
 
 
 def read_spec(directory: str) -> Spec:
@@ -117,6 +129,7 @@ def read_spec(directory: str) -> Spec:
             owner=_optional(_text, data.get("owner")),
             created=_number(data.get("created", 0.0)),
             backend=_text(data.get("backend", "native")),
+            max_restarts=_optional(_limit, data.get("max_restarts")),
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise StoreError(path, f"is damaged ({error})") from error
@@ -143,6 +156,10 @@ def read_run(directory: str) -> RunRecord | None:
             since=_number(data["since"]),
             protocol=_whole(data["protocol"]),
             until=_optional(_number, data.get("until")),
+            code=_optional(_whole, data.get("code")),
+            signal=_optional(_whole, data.get("signal")),
+            ended=_number(data.get("ended", 0.0)),
+            gave_up=_whole(data.get("gave_up", 0)),
             size=_optional(_size, data.get("size")),
             lost=_text(data.get("lost", "")),
         )
@@ -207,6 +224,8 @@ def _read(directory: str, identity: Identity, *, alive: bool) -> tuple[State, Ru
     # A record of a later generation than run.json's comes from a holder that a full disk kept from rewriting that.
     if ended is not None and run is not None and ended.generation < run.generation:
         ended = None
+    if run is not None and run.gave_up and (ended is None or ended.generation == run.generation):
+        return GaveUp(run.code, run.signal, run.ended, background=alive, restarts=run.gave_up), run
     if alive:
         return _state_of_held(run, ended), run
     if ended is not None:
@@ -218,6 +237,8 @@ def _read(directory: str, identity: Identity, *, alive: bool) -> tuple[State, Ru
 
 def _state_of_held(run: RunRecord | None, ended: ExitRecord | None) -> State:
     if run is not None and run.until is not None:
+        if run.code is not None or run.signal is not None:
+            return BackingOff(run.until, run.code, run.signal)
         code = int(ended.value) if ended is not None and ended.kind == "code" else None
         signal = int(ended.value) if ended is not None and ended.kind == "signal" else None
         return BackingOff(run.until, code, signal)
@@ -344,3 +365,9 @@ def _policy(value: object) -> RestartPolicy:
     if value not in ("no", "on-failure", "always"):
         raise ValueError(f"restart {value!r:.40}")
     return value
+
+
+def _limit(value: object) -> RestartLimit:
+    if not isinstance(value, dict):
+        raise TypeError(f"{value!r:.40} is no limit of restarts")
+    return check_limit(RestartLimit(_whole(value["count"]), _optional(_number, value.get("window"))))
