@@ -28,7 +28,8 @@ from session_magics.errors import (
 )
 from session_magics.holder import launch, processes, wire
 from session_magics.holder.stop import StopLadder
-from session_magics.store.states import held, read_run
+from session_magics.store.records import read_run
+from session_magics.store.states import held
 
 START_LIMIT = 5.0
 """Seconds for a holder to come up; it takes about 0.04."""
