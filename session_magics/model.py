@@ -179,6 +179,7 @@ class SessionInfo:
     log_bytes: int
     backend: str = "native"
     """Name of what holds it."""
+    max_restarts: RestartLimit | None = None
 
     @property
     def running(self) -> bool:

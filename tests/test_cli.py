@@ -46,7 +46,7 @@ def test_a_session_from_start_to_end(registry: Registry) -> None:
     status, out, err = run("start", "web", "--label", "crew=a", "--", "sh", "-c", "echo up; read word; exit 3")
     info = registry.get("web").info()
     assert (status, out, err) == (0, f"web running, pid {info.pid}\n", "")
-    assert run("wait", "web", "--for", "u.") == (0, "up\n", "")
+    assert run("wait", "web", "u.") == (0, "up\n", "")
     assert run("tail", "web") == (0, "up\n", "")
     status, out, _ = run("list")
     assert status == 0 and out.splitlines()[1].split()[:3] == ["web", "running", str(info.pid)] and run() == run("list")
@@ -92,7 +92,7 @@ def test_help_is_on_standard_output() -> None:
 def test_every_verb_gives_one_envelope(registry: Registry) -> None:
     started = value("start", "web", "sh", "-c", "echo up; exec sleep 1000")
     assert started["name"] == "web" and started["state"]["kind"] == "Running" and started["argv"][0] == "sh"
-    assert value("wait", "web", "--for", "up") == "up"
+    assert value("wait", "web", "up") == "up"
     assert value("info", "web") == {**started, "log_bytes": 4}
     [row] = value("list")
     assert row["last_line"] == "up" and row["name"] == "web" and row["ports"] == []

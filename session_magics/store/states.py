@@ -147,6 +147,7 @@ def session_info(directory: str, name: str, identity: Identity) -> SessionInfo:
         labels=spec.labels,
         lifetime=spec.lifetime,
         restart=spec.restart,
+        max_restarts=spec.max_restarts,
         shell=spec.shell,
         backend=spec.backend,
         size=run.size if run is not None and run.size else spec.size,
