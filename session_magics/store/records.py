@@ -15,6 +15,7 @@ from session_magics.holder.record import EXIT_BYTES, parse_exit
 from session_magics.model import (
     Exited,
     FailedToStart,
+    GaveUp,
     Lifetime,
     RestartLimit,
     RestartPolicy,
@@ -32,6 +33,32 @@ Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
+class ExitRecord:
+    """How a generation ended; ``value`` is the code or signal as digits, or the reason of a failed start."""
+
+    generation: int
+    kind: str
+    value: str
+    at: float
+    gave_up: int = 0
+    """Restarts by policy after which there was none any more, as the run record tells; else 0."""
+
+    @property
+    def status(self) -> tuple[int | None, int | None]:
+        """(code, signal); of a failed start, neither."""
+        number = int(self.value) if self.kind != "failed" else None
+        return (number, None) if self.kind == "code" else (None, number)
+
+    def state(self, *, held: bool) -> State:
+        """What it says about the program; ``held``: the holder is still there."""
+        if self.kind == "failed":
+            return FailedToStart(self.value)
+        if self.gave_up:
+            return GaveUp(*self.status, self.at, background=held, restarts=self.gave_up)
+        return Exited(*self.status, self.at, background=held)
+
+
+@dataclass(frozen=True)
 class RunRecord:
     """What the holder wrote about the newest generation of the program (``run.json``)."""
 
@@ -46,36 +73,12 @@ class RunRecord:
     protocol: int
     until: float | None
     """Unix time of the next start while the program is backing off."""
-    code: int | None = None
-    """How it ended before that, or before it was given up; older holders say it in the exit record alone."""
-    signal: int | None = None
-    ended: float = 0.0
-    """Unix time of that end."""
-    gave_up: int = 0
-    """Restarts by policy after which there is none any more."""
+    end: ExitRecord | None = None
+    """How the program ended, where that was by itself and a policy has decided what comes after it."""
     size: tuple[int, int] | None = None
     """(rows, columns) of the terminal, where the holder says so; it may differ from what was asked for at the start."""
     lost: str = ""
     """Why the holder has recorded no end, where it has seen that coming."""
-
-
-@dataclass(frozen=True)
-class ExitRecord:
-    """The parsed exit record; ``value`` is the code or signal as digits, or the reason of a failed start."""
-
-    generation: int
-    kind: str
-    value: str
-    at: float
-
-    def state(self, *, held: bool) -> State:
-        """What it says about the program; ``held``: the holder is still there."""
-        match self.kind:
-            case "code":
-                return Exited(int(self.value), None, self.at, background=held)
-            case "signal":
-                return Exited(None, int(self.value), self.at, background=held)
-        return FailedToStart(self.value)
 
 
 def spec_bytes(spec: Spec) -> bytes:
@@ -133,15 +136,18 @@ def read_run(directory: str) -> RunRecord | None:
             since=_number(data["since"]),
             protocol=_whole(data["protocol"]),
             until=_optional(_number, data.get("until")),
-            code=_optional(_whole, data.get("code")),
-            signal=_optional(_whole, data.get("signal")),
-            ended=_number(data.get("ended", 0.0)),
-            gave_up=_whole(data.get("gave_up", 0)),
+            end=_end(data) if "ended" in data else None,
             size=_optional(_size, data.get("size")),
             lost=_text(data.get("lost", "")),
         )
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise StoreError(path, f"is damaged ({error})") from error
+
+
+def _end(run: Mapping[str, Any]) -> ExitRecord:
+    kind = "code" if run.get("signal") is None else "signal"
+    status = str(_whole(run[kind]))
+    return ExitRecord(_whole(run["generation"]), kind, status, _number(run["ended"]), _whole(run.get("gave_up", 0)))
 
 
 def read_exit(directory: str) -> ExitRecord | None:

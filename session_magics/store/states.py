@@ -14,7 +14,7 @@ from pathlib import Path
 
 from session_magics.errors import StoreError
 from session_magics.log import log_end
-from session_magics.model import BackingOff, FailedToStart, GaveUp, Lost, Running, SessionInfo, Spec, State, Unknown
+from session_magics.model import BackingOff, FailedToStart, Lost, Running, SessionInfo, Spec, State, Unknown
 from session_magics.store.records import ExitRecord, RunRecord, read_exit, read_run, read_spec
 
 START_GRACE = 5.0
@@ -76,8 +76,8 @@ def _read(directory: str, identity: Identity, *, alive: bool) -> tuple[State, Ru
     # A record of a later generation than run.json's comes from a holder that a full disk kept from rewriting that.
     if ended is not None and run is not None and ended.generation < run.generation:
         ended = None
-    if run is not None and run.gave_up and (ended is None or ended.generation == run.generation):
-        return GaveUp(run.code, run.signal, run.ended, background=alive, restarts=run.gave_up), run
+    if run is not None and run.end is not None and (ended is None or ended.generation == run.generation):
+        ended = run.end
     if alive:
         return _state_of_held(run, ended), run
     if ended is not None:
@@ -89,11 +89,7 @@ def _read(directory: str, identity: Identity, *, alive: bool) -> tuple[State, Ru
 
 def _state_of_held(run: RunRecord | None, ended: ExitRecord | None) -> State:
     if run is not None and run.until is not None:
-        if run.code is not None or run.signal is not None:
-            return BackingOff(run.until, run.code, run.signal)
-        code = int(ended.value) if ended is not None and ended.kind == "code" else None
-        signal = int(ended.value) if ended is not None and ended.kind == "signal" else None
-        return BackingOff(run.until, code, signal)
+        return BackingOff(run.until, *(ended.status if ended is not None else (None, None)))
     if ended is not None:
         return ended.state(held=True)
     if run is not None:
