@@ -102,6 +102,8 @@ def test_supervisor_118_stop_in_back_off(registry: Registry) -> None:
     state = until_state(session, BackingOff)
     assert isinstance(state, BackingOff) and state.code == 7
     assert 0 < state.until - time.time() < 0.6
+    run = registry.store.run(session.id)
+    assert run is not None and run.end is not None and run.end.status == (7, None), "one file tells all of it"
     began = time.monotonic()
     stopped = session.stop()
     assert time.monotonic() - began < 0.5
@@ -238,18 +240,18 @@ def test_what_the_program_left_behind_is_stopped_after_it_gave_up(quick: Registr
 
 
 def test_a_restart_by_somebody_begins_to_count_anew(quick: Registry, root: Path) -> None:
-    """The holder lives through it, and so does its count of what it did by itself."""
-    script = f"[ -e {root}/wait ] && sleep 1000; exit 1"
-    (root / "wait").touch()
+    """The holder lives through it, and has restarted the program by itself before."""
+    script = f"echo x >>{root}/count; [ $(wc -l <{root}/count) = 2 ] && sleep 1000; exit 1"
     session = quick.start("dying", shell(script), restart="always", max_restarts=RestartLimit(2))
-    until(lambda: session.info().running)
-    for _ in range(3):
-        quick.restart("dying")
-    (root / "wait").unlink()
+    until(lambda: session.info().running and session.info().generation == 2)
+    holder = quick.store.run(session.id)
     quick.restart("dying")
     assert session.wait(timeout=20) == 1
-    assert isinstance(session.settled(), GaveUp)
-    assert session.info().generation == 5 + 2
+    state = session.settled()
+    assert isinstance(state, GaveUp) and state.restarts == 2
+    after = quick.store.run(session.id)
+    assert holder is not None and after is not None and after.holder == holder.holder
+    assert after.generation == 3 + 2
 
 
 def test_a_limit_is_shown(quick: Registry) -> None:
