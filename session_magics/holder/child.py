@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, NoReturn
 
-READ_BYTES = 256 * 1024
+READ_BYTES = 64 * 1024
 """Taken from the terminal in one wake-up at most, so that clients and timers get their turn."""
 RESET_SIGNALS = [
     getattr(_signal, name)
@@ -59,6 +59,8 @@ class Terminal:
         os.set_blocking(pty_fd, False)
         self.tty_fd = os.open(tty_path, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC) if tty_fd < 0 else tty_fd
         self._sane: list[Any] = [] if tty_fd >= 0 else termios.tcgetattr(self.tty_fd)
+        # Read into again and again: a new buffer for each read would leave megabytes of holes in the heap.
+        self._room = memoryview(bytearray(READ_BYTES))
         self.at_end = False
         """Whether all that the program has written was read."""
 
@@ -68,20 +70,17 @@ class Terminal:
 
     def read(self) -> bytes | None:
         """What the terminal has to say now, up to READ_BYTES; b"" for nothing yet, None for never again."""
-        parts: list[bytes] = []
-        total = 0
-        while total < READ_BYTES:
+        total, ended = 0, False
+        while total < READ_BYTES and not ended:
             try:
-                data = os.read(self.pty_fd, READ_BYTES)
+                count = os.readv(self.pty_fd, [self._room[total:]])
             except BlockingIOError:
                 break
             except OSError:  # EIO: every descriptor of the program's end is closed
-                return b"".join(parts) or None
-            if not data:
-                return b"".join(parts) or None
-            parts.append(data)
-            total += len(data)
-        return b"".join(parts)
+                count = 0
+            total += count
+            ended = not count
+        return None if ended and not total else bytes(self._room[:total])
 
     def write(self, data: bytes) -> int:
         """Put bytes into the program's input; the number that fitted, 0 if none did."""

@@ -22,12 +22,17 @@ from first_byte import first_byte
 from latency import cell_latency, flat
 from many import hundred
 from report import Figure
+from scale import at_once, listed
 from start_up import loading, shell_ready
 from volume import lines, one_line
+from watched import stalled, watched
 
 GROUPS: dict[str, Callable[[], Iterator[Figure]]] = {
     group.__name__: group
-    for group in (cell_latency, lines, one_line, first_byte, loading, shell_ready, hundred, flat, command_line)
+    for group in (
+        *(cell_latency, lines, one_line, first_byte, loading, shell_ready, hundred, flat, command_line),
+        *(listed, at_once, watched, stalled),
+    )
 }
 
 
