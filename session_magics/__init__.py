@@ -32,7 +32,9 @@ if TYPE_CHECKING:
         Command,
         Exited,
         FailedToStart,
+        GaveUp,
         Lost,
+        RestartLimit,
         Running,
         SessionInfo,
         Spec,
@@ -47,7 +49,9 @@ _ERRORS = (
     "CellCommandError SessionBusy SessionError SessionExists SessionNotFound SessionNotRunning SessionUnresponsive "
     "StartFailed StopIncomplete StoreError UsageMistake WaitTimeout"
 )
-_VALUES = "BackingOff CellResult Command Exited FailedToStart Lost Running SessionInfo Spec State Unknown"
+_VALUES = (
+    "BackingOff CellResult Command Exited FailedToStart GaveUp Lost RestartLimit Running SessionInfo Spec State Unknown"
+)
 _WHERE = {
     **dict.fromkeys(_ERRORS.split(), "errors"),
     **dict.fromkeys(_VALUES.split(), "model"),
@@ -63,8 +67,10 @@ __all__ = [
     "Command",
     "Exited",
     "FailedToStart",
+    "GaveUp",
     "Lost",
     "Registry",
+    "RestartLimit",
     "Running",
     "Session",
     "SessionBusy",

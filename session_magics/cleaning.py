@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from session_magics.errors import SessionExists, SessionNotFound
 from session_magics.model import Exited, FailedToStart, SessionInfo
@@ -13,9 +13,15 @@ from session_magics.registry import Registry
 
 
 def clean(
-    registry: Registry, *, older: float | None = None, keep: int | None = None, total: int | None = None
+    registry: Registry,
+    *,
+    older: float | None = None,
+    keep: int | None = None,
+    total: int | None = None,
+    labels: Mapping[str, str] | None = None,
+    dry_run: bool = False,
 ) -> list[str]:
-    """Remove sessions that have ended, with their logs, and return their names.
+    """Remove sessions that have ended, with their logs, and return their names, the newest first.
 
     Only an end that is on record counts: a session that is lost or whose state is not known may have living
     processes, and stays until it is removed by name. Shells of other kernels are theirs. Without a limit all go.
@@ -24,11 +30,16 @@ def clean(
         older: seconds since the end; those that ended longer ago go.
         keep: so many of the newest stay.
         total: bytes that the kept ones may have on disk together; the oldest go first.
+        labels: only sessions that carry them are looked at.
+        dry_run: remove nothing, and return the same names.
     """
     gone = []
-    for info in cleanable(registry.infos(), time.time(), older=older, keep=keep, total=total, size=disk_bytes):
+    for info in cleanable(registry.infos(labels), time.time(), older=older, keep=keep, total=total, size=disk_bytes):
         with contextlib.suppress(SessionExists, SessionNotFound):  # started again, or removed, meanwhile
-            registry.remove(info.name)
+            if registry.removable(info.name)[1] != info.id:
+                continue
+            if not dry_run:
+                registry.remove(info.name)
             gone.append(info.name)
     return gone
 

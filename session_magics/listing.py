@@ -13,7 +13,7 @@ from session_magics import text
 from session_magics.errors import StoreError
 from session_magics.log import LogReader
 from session_magics.model import Exited, SessionInfo, describe
-from session_magics.store.states import read_run
+from session_magics.store.records import read_run
 from session_magics.usage import Usage, UsageMeter
 
 LAST_LINE_BYTES = 4096

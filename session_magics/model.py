@@ -5,6 +5,7 @@ What can be saved (``Spec``, the states) is here; what is live (sockets, readers
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -33,6 +34,21 @@ class Command:
 
 
 @dataclass(frozen=True)
+class RestartLimit:
+    """So many restarts by policy a program may have; it then stays as it is, however it ends.
+
+    ``window``: only those of the last so many seconds count, however long the program ran between them. None: all
+    since somebody started it.
+    """
+
+    count: int
+    window: float | None = None
+
+    def __str__(self) -> str:
+        return f"{self.count}" if self.window is None else f"{self.count}/{self.window:g}s"
+
+
+@dataclass(frozen=True)
 class Spec:
     """A session as it was asked for: all that ``spec.json`` keeps. Environment values are not kept."""
 
@@ -53,6 +69,8 @@ class Spec:
     """Unix time, for display only."""
     backend: str = "native"
     """Name of what holds it."""
+    max_restarts: RestartLimit | None = None
+    """When the policy gives up; None: never."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +102,13 @@ class Exited:
 
 
 @dataclass(frozen=True)
+class GaveUp(Exited):
+    """The program has ended, and was not started again as the limit of ``restarts`` by policy was reached."""
+
+    restarts: int = 0
+
+
+@dataclass(frozen=True)
 class Lost:
     """The holder vanished and left no exit record; the outcome is unknown, never 0."""
 
@@ -104,7 +129,7 @@ class Unknown:
     reason: str
 
 
-State = Running | BackingOff | Exited | Lost | FailedToStart | Unknown
+State = Running | BackingOff | Exited | GaveUp | Lost | FailedToStart | Unknown
 
 
 def describe(state: State) -> str:
@@ -113,7 +138,9 @@ def describe(state: State) -> str:
         case Running():
             return "running"
         case BackingOff(code=code, signal=sig):
-            return f"backing-off after {f'exit {code}' if sig is None else f'signal {sig}'}"
+            return f"backing-off after {_end(code, sig)}"
+        case GaveUp(code=code, signal=sig, restarts=count):
+            return f"gave up after {count} restart{'s'[: count != 1]}: {_end(code, sig)}"
         case Exited(code=code, signal=None):
             return f"exited {code}"
         case Exited(signal=sig):
@@ -124,6 +151,10 @@ def describe(state: State) -> str:
             return f"failed to start ({reason})"
         case Unknown(reason=reason):
             return f"unknown ({reason})"
+
+
+def _end(code: int | None, signal: int | None) -> str:
+    return f"exit {code}" if signal is None else f"signal {signal}"
 
 
 @dataclass(frozen=True)
@@ -148,6 +179,7 @@ class SessionInfo:
     log_bytes: int
     backend: str = "native"
     """Name of what holds it."""
+    max_restarts: RestartLimit | None = None
 
     @property
     def running(self) -> bool:
@@ -186,6 +218,13 @@ def check_name(name: str) -> str:
             f"{shown} is no session name: use 1 to 64 letters, digits, '.', '_' or '-', a letter or digit first"
         )
     return name
+
+
+def check_limit(limit: RestartLimit) -> RestartLimit:
+    """Return ``limit`` if restarts may have it; raise UsageMistake otherwise."""
+    if limit.count < 1 or not (limit.window is None or 0 < limit.window < math.inf):
+        raise UsageMistake(f"{limit} is no limit of restarts: at least one, and a time above 0, such as 5 or 5/60s")
+    return limit
 
 
 def check_size(size: tuple[int, int]) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from session_magics.holder import processes
 from session_magics.log import log_end
 from session_magics.model import describe
 from session_magics.session import Session
-from session_magics.store.states import read_run
+from session_magics.store.records import read_run
 from session_magics.usage import listeners
 
 PORT_STEP = 0.05

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from session_magics.backends import Backend, Start
-from session_magics.backends.choice import Backends, choose, may_live_on
-from session_magics.catalogue import Catalogue
+from session_magics.backends.choice import Backends, choose
+from session_magics.endings import Endings, over
 from session_magics.environment import environment
 from session_magics.errors import (
     SessionExists,
@@ -29,18 +29,18 @@ from session_magics.model import (
     FailedToStart,
     Lifetime,
     Lost,
+    RestartLimit,
     RestartPolicy,
     Running,
-    SessionInfo,
     Spec,
-    State,
     Unknown,
+    check_limit,
     check_name,
     check_size,
     describe,
 )
 from session_magics.programs import check_command, find_shell
-from session_magics.session import GRACE, Session, stop_each
+from session_magics.session import GRACE, Session
 from session_magics.store import Store
 from session_magics.store.names import name_key
 from session_magics.store.states import START_GRACE, STARTING
@@ -51,7 +51,7 @@ STARTING_STEP = 0.02
 """Seconds between looks at a shell that another process starts; a holder takes about 0.04."""
 
 
-class Registry(Catalogue):
+class Registry(Endings):
     """The sessions below one root directory. Safe for any number of processes and threads at once.
 
     Args:
@@ -82,21 +82,25 @@ class Registry(Catalogue):
         size: tuple[int, int] = DEFAULT_SIZE,
         lifetime: Lifetime = "detached",
         restart: RestartPolicy = "no",
+        max_restarts: RestartLimit | None = None,
         backend: str | None = None,
     ) -> Session:
         """Start a program under a name. When this returns it runs.
 
         A session of that name that has ended is replaced, its log with it. ``size`` is (rows, columns). Values of
         ``command.env`` are handed to the program and stored nowhere. ``restart``: whether the holder starts the
-        program again after it has ended, 0.5 s later and up to a minute when it fails again and again. ``backend``:
-        "auto" (what the registry prefers), "native" or "tmux".
+        program again after it has ended, 0.5 s later and up to a minute when it fails again and again;
+        ``max_restarts``: when it gives that up. ``backend``: "auto" (what the registry prefers), "native" or "tmux".
 
         Raises:
             SessionExists: one of that name still runs.
             StartFailed: the program never ran; the record of the attempt stays.
             UsageMistake: name, size, command or backend are wrong; nothing was done.
         """
-        return self._start(name, command, labels, size, lifetime, restart, backend, shell=None, rc=True)
+        limit = check_limit(max_restarts) if max_restarts else None
+        if limit and restart == "no":
+            raise UsageMistake(f"a limit of {limit} restarts needs a policy: restart on-failure or always")
+        return self._start(name, command, labels, size, lifetime, restart, limit, backend, shell=None, rc=True)
 
     def shell(
         self,
@@ -157,6 +161,7 @@ class Registry(Catalogue):
         size: tuple[int, int],
         lifetime: Lifetime,
         restart: RestartPolicy,
+        max_restarts: RestartLimit | None = None,
         backend: str | None = None,
         *,
         shell: str | None,
@@ -181,6 +186,7 @@ class Registry(Catalogue):
             owner=owner,
             created=time.time(),
             backend=backend,
+            max_restarts=max_restarts,
         )
         key = name_key(name, owner)
         directory = self.store.create(spec)
@@ -208,7 +214,7 @@ class Registry(Catalogue):
         if id is None:
             return
         state = self.store.state(id)
-        if not _over(state):
+        if not over(state):
             raise SessionExists(name, describe(state))
         if owner is None:
             self.store.remove(id, key)
@@ -243,7 +249,7 @@ class Registry(Catalogue):
             return
         raise SessionExists(self._shown(key), "others start and remove it at this moment")
 
-    # ---------------------------------------------------------------- again, and never again
+    # ---------------------------------------------------------------- again
 
     def restart(self, name: str, grace: float = GRACE, *, env: Mapping[str, str | None] | None = None) -> Session:
         """Stop the program if it runs and start it again: same id, name and log, the next generation.
@@ -300,68 +306,6 @@ class Registry(Catalogue):
                 raise StartFailed(session.name, failed.reason) from None
             return False
         return True
-
-    def remove(self, name: str, *, force: bool = False, keep_log: bool = False) -> None:
-        """Forget a session that has ended; with ``force`` stop it first.
-
-        ``keep_log`` leaves its directory with all that was recorded; only the name is free again.
-
-        Raises:
-            SessionExists: it still runs, or something that it started does, or its state is not known.
-            SessionNotFound: there is none of that name.
-        """
-        self._remove(*self.removable(name, force=force), force=force, keep_log=keep_log)
-
-    def removable(self, name: str, *, force: bool = False) -> tuple[str, str]:
-        """Check that ``remove`` may be done and change nothing; the name's key and id. Raises as ``remove`` does."""
-        try:
-            key, id = self._find(name)
-        except StoreError:
-            damaged = {f"{name}@{self.owner}", name}.intersection(self.store.damaged_names())
-            if not damaged:
-                raise
-            key, id = max(damaged, key=len), ""
-        if id is None:
-            raise SessionNotFound(name, self._known())
-        if id and not force and not _over(state := Session(self.store, self.backend, name, id).settled()):
-            raise SessionExists(name, describe(state))
-        return key, id
-
-    def _remove(self, key: str, id: str, *, force: bool, keep_log: bool) -> None:
-        state = self.store.state(id) if id else None
-        if isinstance(state, Lost) or (state is not None and force and not _over(state)):
-            Session(self.store, self.backend, self._shown(key), id).stop()
-        self.store.remove(id, key, keep_log=keep_log)
-
-    def stop_all(
-        self,
-        labels: Mapping[str, str] | None = None,
-        *,
-        grace: float = GRACE,
-        now: bool = False,
-        left: Callable[[Sequence[str]], None] = lambda names: None,
-    ) -> list[str]:
-        """Stop every session (with these labels) that has a living process, all at once; the names of those stopped.
-
-        ``grace`` is in seconds, ``now`` forces at once, ``left`` is told what is not over yet; see ``stop_each``.
-        Shells that belong to other kernels are left alone: they end with their kernel, or are stopped by name.
-
-        Raises:
-            SessionError: some could not be stopped; the text says which, and all others are.
-        """
-        infos = [info for info in self.infos(labels) if _stoppable(info) and "@" not in info.name and info.id]
-        sessions = [Session(self.store, self.backend, info.name, info.id) for info in infos]
-        stop_each(sessions, grace=grace, now=now, left=left)
-        return [info.name for info in infos]
-
-
-def _over(state: State) -> bool:
-    """Whether no process of the session lives, as far as the record knows."""
-    return isinstance(state, Lost | FailedToStart) or (isinstance(state, Exited) and not state.background)
-
-
-def _stoppable(info: SessionInfo) -> bool:
-    return not _over(info.state) or (isinstance(info.state, Lost) and may_live_on(info.directory))
 
 
 def _owner(token: str | None) -> tuple[int, int] | None:

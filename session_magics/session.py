@@ -6,8 +6,10 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from session_magics import text
 from session_magics.backends import Backend, Link
@@ -28,13 +30,15 @@ from session_magics.text.window import Window
 
 GRACE = 5.0
 """Seconds between asking a session's processes to end and forcing them."""
-STOPS_AT_ONCE = 32
-"""Threads of ``stop_all``: each only waits for its holder."""
+CALLS_AT_ONCE = 32
+"""Threads of ``all_at_once``: each only waits for its holder."""
 LEAVING = 0.25
 """Seconds for a holder to go after its last answer; it takes 2 ms, unless something of the program lives on."""
 LEAVING_STEP = 0.001
 INDEX_TAIL = 64 * 1024
 """Bytes of the index looked at for the command that runs; nothing but a few resizes ever comes behind its begin."""
+
+Value = TypeVar("Value")
 
 
 class Session:
@@ -291,27 +295,36 @@ def stop_each(
     now: bool = False,
     left: Callable[[Sequence[str]], None] = lambda names: None,
 ) -> None:
-    """Stop these sessions, all at once, with ``grace`` in seconds.
+    """Stop these sessions, all at once, with ``grace`` in seconds; for the rest see ``all_at_once``."""
+    all_at_once({session.name: partial(session.stop, grace, now=now) for session in sessions}, left=left)
+
+
+def all_at_once(
+    calls: Mapping[str, Callable[[], Value]], *, left: Callable[[Sequence[str]], None] = lambda names: None
+) -> list[Value]:
+    """Make these calls, one for each session, in threads; what they gave.
 
     ``left`` is told the names of those that are not over yet: of all at first, and then from several threads.
     Raises what the one that failed raised, or SessionError for several.
     """
     from concurrent.futures import ThreadPoolExecutor
 
-    if not sessions:
-        return
-    names = [session.name for session in sessions]
+    if not calls:
+        return []
+    names = list(calls)
     left(tuple(names))
 
-    def stop(session: Session) -> None:
-        session.stop(grace, now=now)
-        names.remove(session.name)
+    def make(name: str) -> Value:
+        value = calls[name]()
+        names.remove(name)
         left(tuple(names))
+        return value
 
-    with ThreadPoolExecutor(min(STOPS_AT_ONCE, len(sessions))) as pool:
-        outcomes = [pool.submit(stop, session) for session in sessions]
+    with ThreadPoolExecutor(min(CALLS_AT_ONCE, len(calls))) as pool:
+        outcomes = [pool.submit(make, name) for name in calls]
     errors = [error for outcome in outcomes if (error := outcome.exception())]
     if len(errors) == 1:
         raise errors[0]
     if errors:
         raise SessionError("; ".join(map(str, errors)))
+    return [outcome.result() for outcome in outcomes]

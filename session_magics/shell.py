@@ -10,7 +10,7 @@ from session_magics.backends import Link, Waiting
 from session_magics.errors import SessionNotRunning
 from session_magics.log import LogReader
 from session_magics.model import CellResult
-from session_magics.store.states import read_exit, read_run
+from session_magics.store.records import read_exit, read_run
 
 
 class Attachment:

@@ -12,7 +12,7 @@ from pathlib import Path
 from session_magics.errors import StoreError
 from session_magics.holder import processes
 from session_magics.model import Exited, SessionInfo
-from session_magics.store.states import RunRecord, read_run
+from session_magics.store.records import RunRecord, read_run
 
 PORTS_EVERY = 3.0
 """Seconds for which known ports are taken to be right: to find them costs as much as all the rest together."""

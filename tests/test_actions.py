@@ -195,11 +195,11 @@ def test_send_types_text_and_keys(desk: Desk) -> None:
 
 def test_wait_gives_the_status_or_the_text(desk: Desk) -> None:
     session = desk("start web server")
-    assert desk("wait web --for Serv.*") == "Serving"
+    assert desk("wait web Serv.*") == "Serving"
     session.send("quit")
     assert desk("wait web --timeout 5") == 7
     with pytest.raises(SessionNotRunning):
-        desk("wait web --for never")
+        desk("wait web never")
 
 
 def test_interrupt_and_resize(desk: Desk) -> None:

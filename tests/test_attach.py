@@ -163,7 +163,7 @@ def test_a_killed_holder_is_told_and_the_terminal_restored(registry: Registry) -
     session = keys(registry, "\\x1b[?1049h\\x1b[?1003h")
     with attached("k") as terminal:
         terminal.until("detaches", "ready")
-        from session_magics.store.states import read_run
+        from session_magics.store.records import read_run
 
         run = read_run(str(session.directory))
         assert run is not None
@@ -461,7 +461,7 @@ def test_a_program_that_does_not_read_keeps_nobody_from_leaving(registry: Regist
 
 
 def test_a_stopped_holder_keeps_nobody_from_leaving(registry: Registry) -> None:
-    from session_magics.store.states import read_run
+    from session_magics.store.records import read_run
 
     session = keys(registry)
     run = read_run(str(session.directory))
@@ -510,7 +510,7 @@ def test_what_cannot_be_attached_to_is_told_in_one_line(registry: Registry, root
 
 def test_it_comes_and_goes_a_hundred_times_and_leaves_nothing(registry: Registry) -> None:
     session = keys(registry, "\\x1b[?1049h")
-    from session_magics.store.states import read_run
+    from session_magics.store.records import read_run
 
     run = read_run(str(session.directory))
     assert run is not None

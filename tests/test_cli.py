@@ -46,7 +46,7 @@ def test_a_session_from_start_to_end(registry: Registry) -> None:
     status, out, err = run("start", "web", "--label", "crew=a", "--", "sh", "-c", "echo up; read word; exit 3")
     info = registry.get("web").info()
     assert (status, out, err) == (0, f"web running, pid {info.pid}\n", "")
-    assert run("wait", "web", "--for", "u.") == (0, "up\n", "")
+    assert run("wait", "web", "u.") == (0, "up\n", "")
     assert run("tail", "web") == (0, "up\n", "")
     status, out, _ = run("list")
     assert status == 0 and out.splitlines()[1].split()[:3] == ["web", "running", str(info.pid)] and run() == run("list")
@@ -55,6 +55,30 @@ def test_a_session_from_start_to_end(registry: Registry) -> None:
     assert run("wait", "web") == (3, "", "")
     assert run("remove", "web") == (0, "web\n", "")
     assert run("list") == (0, "no sessions\n", "")
+
+
+def test_waits_print_what_they_waited_for_and_groups_their_names(registry: Registry) -> None:
+    listen = "import socket, time; s = socket.create_server(('127.0.0.1', 0)); print('up', flush=True); time.sleep(100)"
+    program = ("--label", "crew=a", "--wait-port", "--", sys.executable, "-c", listen)
+    assert run("start", "web", *program)[0] == 0
+    status, port, _ = run("wait", "web", "--port")
+    assert status == 0 and int(port) > 0 and value("wait", "web", "--port", port.strip()) == int(port)
+    assert run("wait", "web", "--silence", "0.2") == (0, "", "") and value("wait", "web", "--silence", ".2") is None
+    assert run("start", "db", "--label", "crew=a", "--", "sleep", "1000")[0] == 0
+    status, out, _ = run("restart", "--label", "crew=a")
+    assert status == 0 and [line.split()[:2] for line in out.splitlines()] == [["web", "running,"], ["db", "running,"]]
+    assert run("stop", "--label", "crew=b") == (1, "", "session-magics: no session carries crew=b\n")
+    assert run("stop", "--label", "crew=a") == (0, "web\ndb\n", "") and run("stop", "--label", "crew=a") == (0, "", "")
+    assert run("clean", "--keep", "2") == (0, "", "")
+    assert sorted(run("clean", "--dry-run")[1].split()) == sorted(run("clean")[1].split()) == ["db", "web"]
+
+
+def test_a_program_that_gave_up_has_its_status(registry: Registry) -> None:
+    run("start", "bad", "--restart", "on-failure", "--max-restarts", "1/1m", "--", "sh", "-c", "exit 5")
+    assert run("wait", "bad") == (5, "", "")
+    assert "gave up after 1 restart: exit 5" in run("list")[1]
+    assert value("info", "bad")["state"]["kind"] == "GaveUp"
+    assert value("info", "bad")["max_restarts"] == {"count": 1, "window": 60.0}
 
 
 def test_a_killed_program_has_a_status_as_in_a_shell(registry: Registry) -> None:
@@ -92,7 +116,7 @@ def test_help_is_on_standard_output() -> None:
 def test_every_verb_gives_one_envelope(registry: Registry) -> None:
     started = value("start", "web", "sh", "-c", "echo up; exec sleep 1000")
     assert started["name"] == "web" and started["state"]["kind"] == "Running" and started["argv"][0] == "sh"
-    assert value("wait", "web", "--for", "up") == "up"
+    assert value("wait", "web", "up") == "up"
     assert value("info", "web") == {**started, "log_bytes": 4}
     [row] = value("list")
     assert row["last_line"] == "up" and row["name"] == "web" and row["ports"] == []

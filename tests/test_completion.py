@@ -50,6 +50,13 @@ def words(line: str, registry: Registry | None = None) -> list[str]:
         ("tail web --follow --f", []),
         ("start web --env A=b --e", ["--env"]),
         ("start web --restart o", ["on-failure"]),
+        ("start web --max-restarts 5 --wait-p", ["--wait-port"]),
+        ("start web --wait-port 8000 ", [":commands"]),
+        ("cl", ["clean"]),
+        ("clean --o", ["--older"]),
+        ("clean ", []),
+        ("wait web ", []),
+        ("wait web --s", ["--silence"]),
         ("start web --lifetime=d", ["--lifetime=detached"]),
         ("start web --cwd ", [":directories"]),
         ("start ", []),
@@ -72,6 +79,10 @@ def test_names_are_of_sessions_that_the_verb_is_for(registry: Registry) -> None:
     assert words("remove ", registry) == ["done"]
     assert words("stop web-one w", registry) == ["web-two"]
     assert words("attach web-one ", registry) == []
+    assert words("wait --port web-t", registry) == words("wait --port 8000 web-t", registry) == ["web-two"]
+    assert words("restart web-t", registry) == ["web-two"] and words("restart web-one ", registry) == []
+    for verb in ("stop", "restart", "remove", "clean"):
+        assert words(f"{verb} --label crew=", registry) == ["crew=a", "crew=b"]
     assert words("list --label c", registry) == ["crew=a", "crew=b"]
     assert answer(["stop", "web-o"]) == "web-one\trunning · sleep 1000\n"
 

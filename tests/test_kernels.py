@@ -80,7 +80,7 @@ def test_a_cell_is_what_it_is_everywhere(live: LiveKernel) -> None:
     assert "interrupted" in stopped.error
     background = live.run("%%sh_session later --bg\nsleep 0.1; echo done")
     assert background.status == "ok"
-    waited = live.run("%session wait later --for done --timeout 10")
+    waited = live.run("%session wait later done --timeout 10")
     assert (waited.status, live.run("%session stop later").status) == ("ok", "ok")
 
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from session_magics import RestartLimit
 from session_magics.errors import UsageMistake
 from session_magics.verbs.parser import (
     KEYS,
@@ -24,6 +25,7 @@ from session_magics.verbs.parser import (
     verbs,
 )
 
+FIVE = RestartLimit(5)
 VERBS = [verb for verb, _, _ in verbs()]
 
 
@@ -32,9 +34,23 @@ def call(verb: str, *, json: bool = False, **expected: object) -> Namespace:
 
 
 def start(name: str, *argv: str, **given_options: object) -> Namespace:
-    unset = dict.fromkeys(("shell", "cwd", "size", "backend", "wait_for", "timeout"))
+    unset = dict.fromkeys(("shell", "cwd", "size", "backend", "max_restarts", "wait_for", "wait_port", "timeout"))
     other = {"env": {}, "labels": {}, "lifetime": "detached", "restart": "no"}
     return call("start", **{**unset, **other, "name": name, "argv": argv, **given_options})
+
+
+def wait(**given_options: object) -> Namespace:
+    unset = dict.fromkeys(("pattern", "port", "silence", "timeout"))
+    return call("wait", **{**unset, "name": "w", **given_options})
+
+
+def stop(*names: str, **given_options: object) -> Namespace:
+    return call("stop", **{"names": names, "labels": {}, "all": False, "grace": None, "now": False, **given_options})
+
+
+def clean(**given_options: object) -> Namespace:
+    unset = dict.fromkeys(("older", "keep", "total"))
+    return call("clean", **{**unset, "labels": {}, "dry_run": False, **given_options})
 
 
 def send(text: str | None, *keys: str, enter: bool = True) -> Namespace:
@@ -161,12 +177,31 @@ def test_environment_values_are_not_in_the_repr() -> None:
         ("send w --key C-c", send(None, "C-c", enter=False)),
         ("send w yes --key Down --key=Enter", send("yes", "Down", "Enter", enter=False)),
         ("interrupt w", call("interrupt", name="w")),
-        ("wait w --timeout 0 --for -x", call("wait", name="w", timeout=0.0, pattern="-x")),
-        ("stop a b --grace 2", call("stop", names=("a", "b"), all=False, grace=2.0, now=False)),
-        ("stop --all --now", call("stop", names=(), all=True, grace=None, now=True)),
-        ("restart w@token", call("restart", name="w@token", env={})),
-        ("restart w --env A=1", call("restart", name="w", env={"A": "1"})),
-        ("remove --force a --keep-log b", call("remove", names=("a", "b"), force=True, keep_log=True)),
+        ("wait w", wait()),
+        ("wait w --timeout 0 -- -x", wait(timeout=0.0, pattern="-x")),
+        ("wait w 'a b'", wait(pattern="a b")),
+        ("wait --port w", wait(port=0)),
+        ("wait --port 8000 w --timeout 2m", wait(port=8000, timeout=120.0)),
+        ("wait w --port=8000", wait(port=8000)),
+        ("wait w --silence 1.5", wait(silence=1.5)),
+        ("start web --wait-port prog 8000", start("web", "prog", "8000", wait_port=0)),
+        ("start web --wait-port 8000 --timeout 9 p", start("web", "p", wait_port=8000, timeout=9.0)),
+        (
+            "start web --restart always --max-restarts 5/2m p",
+            start("web", "p", restart="always", max_restarts=RestartLimit(5, 120.0)),
+        ),
+        ("start web --restart always --max-restarts 5 p", start("web", "p", restart="always", max_restarts=FIVE)),
+        ("stop a b --grace 2", stop("a", "b", grace=2.0)),
+        ("stop --all --now", stop(all=True, now=True)),
+        ("stop --label crew=a --label b=c", stop(labels={"crew": "a", "b": "c"})),
+        ("restart w@token", call("restart", name="w@token", labels={}, env={})),
+        ("restart w --env A=1", call("restart", name="w", labels={}, env={"A": "1"})),
+        ("restart --label crew=a", call("restart", name=None, labels={"crew": "a"}, env={})),
+        ("remove --force a --keep-log b", call("remove", names=("a", "b"), labels={}, force=True, keep_log=True)),
+        ("remove --label a=b", call("remove", names=(), labels={"a": "b"}, force=False, keep_log=False)),
+        ("clean", clean()),
+        ("clean --older 7d --keep 3 --total 1G", clean(older=604800.0, keep=3, total=10**9)),
+        ("clean --older 0 --label a=b --dry-run", clean(older=0.0, labels={"a": "b"}, dry_run=True)),
         ("resize w 40x120", call("resize", name="w", size=(40, 120))),
         ("doctor", call("doctor")),
     ],
@@ -187,22 +222,45 @@ def test_the_line_of_a_verb_is_read(line: str, expected: Namespace) -> None:
         ("start web --foo prog", "go after its name"),
         ("start web --restart sometimes p", "'on-failure'"),
         ("start web --timeout 3 p", "--wait-for"),
+        ("start web --wait-port --wait-for x p", "--wait-for or --wait-port"),
+        ("start web --max-restarts 5 p", "belongs to --restart"),
+        ("start web --restart always --max-restarts 0/60s p", "such as 5 or 5/60s"),
+        ("start web --restart always --max-restarts 5/ p", "such as 5 or 5/60s"),
+        ("start web --restart always --max-restarts 5/0 p", "such as 5 or 5/60s"),
+        ("wait w --port 0", "no port"),
+        ("wait --port 99999 w", "no port"),
+        ("wait --port 8000", "NAME is missing"),
+        ("wait w --silence 0", "above 0"),
+        ("wait w x --port", "PATTERN and --port are different things to wait for: give one"),
+        ("wait w --silence 1 --port 80", "--port and --silence"),
+        ("wait w (", "regular expression"),
+        ("wait w a b", "'b' is a word too many"),
+        ("clean --older 7w", "30s, 10m, 2h, 7d"),
+        ("clean --total much", "500k, 2MB or 1MiB"),
+        ("clean --keep x", "whole number"),
+        ("clean web", "'web' is a word too many"),
+        ("stop --label crew", "KEY=VALUE"),
+        ("stop a --label crew=a", "not two of them"),
+        ("stop --all --label crew=a", "not two of them"),
+        ("restart", "NAME or --label is missing"),
+        ("restart a --label crew=a", "not both"),
+        ("remove a --label crew=a", "not both"),
         ("start web --shell bash p", "takes no PROGRAM"),
         ("start web --wait-for ( p", "regular expression"),
         ("start web --cwd -- p", "--cwd: expected one argument"),
         ("list x", "'x' is a word too many; usage: %session list"),
         ("info", "NAME is missing"),
         ("info a b", "'b' is a word too many"),
-        ("tail w -n x", "number of lines"),
+        ("tail w -n x", "whole number"),
         ("tail w -n", "expected one argument"),
         ("send w", "TEXT or --key is missing"),
         ("send w --ky C-c", "did you mean --key? (text with a dash goes after --)"),
         ("send w --key Foo", "known are Enter"),
         ("send w --key Entr", "did you mean Enter?"),
-        ("stop", "NAME or --all is missing"),
-        ("stop --all x", "not both"),
+        ("stop", "NAME, --label or --all is missing"),
+        ("stop --all x", "not two of them"),
         ("stop x --now --grace 3", "--now or --grace"),
-        ("remove", "NAME is missing"),
+        ("remove", "NAME or --label is missing"),
         ("resize w", "missing"),
         ("resize w 40", "ROWSxCOLUMNS"),
         ("resize w 0x0", "rows 1 to 1000"),
@@ -225,7 +283,7 @@ def test_the_words_of_a_program_stay_untouched(head: list[str], argv: list[str])
 
 TRICKY = [
     "--help", "-h", "--", "-", "-n", "-f", "-fn3", "--key", "C-c", "--all", "--env", "A=1", "--size", "1x1",
-    "--for", "--json=1", "--set", "a", "--timeout", "1", "--bg",
+    "--port", "--port=1", "--wait-port", "--label", "a=b", "7d", "--json=1", "--set", "a", "--timeout", "1", "--bg",
 ]  # fmt: skip
 WORDS = st.one_of(
     st.sampled_from(TRICKY),

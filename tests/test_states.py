@@ -19,7 +19,17 @@ import pytest
 from session_magics.errors import StoreError
 from session_magics.holder.processes import boot_id
 from session_magics.holder.record import format_exit
-from session_magics.model import BackingOff, Exited, FailedToStart, Lost, Running, Spec, State, Unknown
+from session_magics.model import (
+    BackingOff,
+    Exited,
+    FailedToStart,
+    GaveUp,
+    Lost,
+    Running,
+    Spec,
+    State,
+    Unknown,
+)
 from session_magics.store import Store
 from session_magics.store.states import observe
 
@@ -145,6 +155,29 @@ def test_a_program_in_back_off_shows_how_it_ended(store: Store) -> None:
         end(directory, 1, "signal", 11)
         assert store.state(id) == BackingOff(99.0, None, 11)
     assert store.state(id) == Exited(None, 11, 7.5)
+
+
+def test_the_run_record_alone_tells_how_a_program_in_back_off_ended(store: Store) -> None:
+    """The exit record comes a moment later, and a reader may be faster."""
+    id, directory = make(store, until=99.0, code=9, signal=None, ended=8.0)
+    with holder(directory):
+        assert store.state(id) == BackingOff(99.0, 9, None)
+    assert store.state(id) == Exited(9, None, 8.0)  # the holder was killed in the pause
+    id, directory = make(store, "other", until=99.0, code=None, signal=11, ended=8.0, generation=2)
+    end(directory, 1, "code", 3)
+    with holder(directory):
+        assert store.state(id) == BackingOff(99.0, None, 11)
+
+
+def test_a_program_that_was_given_up_is_told_before_and_after_its_exit_record(store: Store) -> None:
+    id, directory = make(store, code=9, signal=None, ended=8.0, gave_up=5, generation=6)
+    for _ in range(2):
+        with holder(directory):
+            assert store.state(id) == GaveUp(9, None, 8.0, background=True, restarts=5)
+        assert store.state(id) == GaveUp(9, None, 8.0, restarts=5)
+        end(directory, 6, "code", 9)
+    end(directory, 7, "code", 0)  # of a later generation, whose run record a full disk has kept out
+    assert store.state(id) == Exited(0, None, 7.5)
 
 
 def test_a_failed_start_gives_its_reason(store: Store) -> None:
@@ -291,24 +324,6 @@ for count in range(10**9):
         os.utime(leftover, (past, past))
     store.sweep()
     assert {path.name for path in directory.iterdir()} == {"exit", "spec.json", "run.json"}
-
-
-def test_a_spec_is_kept_with_bytes_that_are_no_text_and_read_with_keys_of_tomorrow(store: Store) -> None:
-    odd = b"caf\xe9".decode("utf-8", "surrogateescape")
-    spec = Spec(
-        store.new_id(), "x", (odd, "ü"), odd, ("A",), {"k": "v"}, (50, 100), "kernel", "always", "bash", "tok", 12.5
-    )
-    directory = store.create(spec)
-    assert store.spec(spec.id) == spec
-    path = directory / "spec.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"tomorrow": [1]}))
-    assert store.spec(spec.id) == spec
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"schema": 2}))
-    with pytest.raises(StoreError, match="newer session-magics"):
-        store.spec(spec.id)
-    path.unlink()
-    with pytest.raises(StoreError, match="is missing"):
-        store.spec(spec.id)
 
 
 RESTARTER = f"""

@@ -41,7 +41,7 @@ from session_magics.backends.tmux import TmuxBackend
 from session_magics.environment import environment
 from session_magics.holder import gate, processes, tmux
 from session_magics.listing import Observer
-from session_magics.store.states import read_spec, spec_bytes
+from session_magics.store.records import read_spec, spec_bytes
 from session_magics.verbs.actions import Verbs
 from session_magics.verbs.parser import parse_verb
 

@@ -13,8 +13,10 @@ from session_magics import (
     Command,
     Exited,
     FailedToStart,
+    GaveUp,
     Lost,
     Registry,
+    RestartLimit,
     Running,
     Session,
     SessionInfo,
@@ -31,6 +33,7 @@ def start(root: Path) -> Session:
     registry = Registry(root)
     command = Command(("python3", "-m", "http.server"), cwd="/srv", env={"PORT": "8000", "DEBUG": None})
     session = registry.start("web", command, labels={"team": "x"}, size=(40, 120), restart="on-failure")
+    registry.start("job", command, restart="always", max_restarts=RestartLimit(5, 60))
     assert_type(session.wait_for("Serving", timeout=10), str)
     assert_type(session.wait(), int)
     assert_type(session.follow(0), Iterator[bytes])
@@ -59,6 +62,8 @@ def explain(state: State) -> str:
             return f"pid {pid}"
         case BackingOff(until=until):
             return f"until {until}"
+        case GaveUp(restarts=restarts):
+            return f"{restarts} times"
         case Exited(code=code, signal=signal):
             return f"{code or signal}"
         case Lost(reason=reason) | FailedToStart(reason=reason) | Unknown(reason=reason):

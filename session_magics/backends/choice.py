@@ -10,7 +10,7 @@ from pathlib import Path
 from session_magics.backends import Backend, Link, Start
 from session_magics.backends.native import NativeBackend
 from session_magics.errors import StoreError, UsageMistake
-from session_magics.store.states import read_spec
+from session_magics.store.records import read_spec
 
 AUTO = "auto"
 KINDS = (AUTO, "native", "tmux")

@@ -28,7 +28,8 @@ from session_magics.errors import (
 )
 from session_magics.holder import launch, processes, wire
 from session_magics.holder.stop import StopLadder
-from session_magics.store.states import held, read_run
+from session_magics.store.records import read_run
+from session_magics.store.states import held
 
 START_LIMIT = 5.0
 """Seconds for a holder to come up; it takes about 0.04."""
@@ -63,6 +64,8 @@ class NativeBackend:
             columns=b"%d" % columns,
             generation=b"%d" % start.generation,
             restart=spec.restart.encode(),
+            max_restarts=b"%d" % (spec.max_restarts.count if spec.max_restarts else 0),
+            restart_window=b"%r" % ((spec.max_restarts.window if spec.max_restarts else None) or 0.0),
             shell=(spec.shell or "").encode(),
             rc=b"%d" % start.rc,
             owner_pid=b"%d" % (start.owner[0] if start.owner else 0),

@@ -24,7 +24,8 @@ from session_magics.environment import COOKIE
 from session_magics.errors import StartFailed, StoreError, UsageMistake
 from session_magics.holder import processes
 from session_magics.holder.tmux import SOCKET
-from session_magics.store.states import held, read_run
+from session_magics.store.records import read_run
+from session_magics.store.states import held
 
 OLDEST = (3, 2)
 """The first tmux that may be used; all that is asked of it is there (the youngest part, window-size, since 2.9)."""

@@ -38,14 +38,13 @@ class Desk(Verbs):
         if words.verb == "start" and self._registry.store.relocated:
             print(f"{PROGRAM}: {self._registry.store.relocated}", file=sys.stderr)
         value = self.value(words)
+        status = value if isinstance(value, int) and not (words.verb == "wait" and words.port is not None) else None
         if words.json:
             if not (words.verb == "tail" and words.follow):
                 print(success(value))
-        elif (text := _text(value)) is not None:
+        elif status is None and (text := _text(value)) is not None:
             print(text)
-        if words.verb in ("wait", "attach", "show") and isinstance(value, int):
-            return value if value >= 0 else 128 - value
-        return 0
+        return 0 if status is None else status if status >= 0 else 128 - status
 
     @staticmethod
     def _print(text: str) -> None:
@@ -102,9 +101,11 @@ def _text(value: object) -> str | None:
         case Listing() if sys.stdout.isatty():
             width = os.get_terminal_size(sys.stdout.fileno()).columns
             shown = "\n".join(fit(line.translate(HIDDEN), width) for line in str(value).split("\n"))
+        case [] if not isinstance(value, Listing):
+            return None
         case list() if not isinstance(value, Listing):
-            shown = "\n".join(map(str, value))
-        case None | int():
+            shown = "\n".join(filter(None, map(_text, value)))
+        case None:
             return None
         case _:
             shown = str(value)

@@ -17,8 +17,8 @@ from session_magics.model import SessionInfo, describe
 from session_magics.registry import Registry
 from session_magics.verbs.keys import KEYS
 from session_magics.verbs.options import OptionParser
-from session_magics.verbs.parser import VERBS as COMMON
-from session_magics.verbs.parser import Verb
+from session_magics.verbs.words import VERBS as COMMON
+from session_magics.verbs.words import Verb
 
 FILES, DIRECTORIES, COMMANDS = ":files", ":directories", ":commands"
 
@@ -97,7 +97,7 @@ def _of_verb(
         return [Candidate(shell) for shell in SHELLS] if not plain else []
     if name == "resize" and len(plain) == 1:
         return [Candidate(size) for size in SIZES]
-    if not plain or verb.tail == "names":
+    if verb.tail == "names" or (not plain and (verb.fixed or verb.optional)):
         return _names(name, sessions(), plain)
     return []
 
@@ -109,7 +109,8 @@ def _plain(options: OptionParser, words: Sequence[str]) -> list[str]:
     for at, word in enumerate(words):
         if word == "--":
             return [*plain, *words[at + 1 :]]
-        if not options.takes_value.get(previous) and word[:1] != "-":
+        of_option = options.takes_value.get(previous) or (previous in options.takes_number and word.isdecimal())
+        if not of_option and word[:1] != "-":
             plain.append(word)
         previous = word
     return plain

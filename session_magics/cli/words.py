@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from session_magics.verbs import options as kind
 from session_magics.verbs.options import OptionParser
-from session_magics.verbs.parser import Verb
+from session_magics.verbs.words import Verb
 
 PROGRAM = "session-magics"
 DETACH_KEY = "C-\\"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from session_magics.errors import SessionError
 from session_magics.listing import directory, short_path, since
-from session_magics.model import BackingOff, Exited, FailedToStart, Lost, Running, State, describe
+from session_magics.model import BackingOff, Exited, FailedToStart, GaveUp, Lost, Running, State, describe
 from session_magics.session import Session
 
 PROGRAM_LENGTH = 200
@@ -19,6 +19,7 @@ _KINDS: Mapping[type, str] = {
     Running: "running",
     BackingOff: "backing-off",
     Exited: "exited",
+    GaveUp: "exited",
     Lost: "lost",
     FailedToStart: "failed",
 }

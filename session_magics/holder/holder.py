@@ -13,6 +13,7 @@ from session_magics.holder.logfile import LOG_CAP, LogWriter
 from session_magics.holder.loop import WRITE, Loop
 from session_magics.holder.queries import Answerer
 from session_magics.holder.requests import Requests
+from session_magics.holder.restarts import Restarts
 from session_magics.holder.server import Server
 from session_magics.holder.stopping import Stopping
 from session_magics.holder.typing_in import InputQueue
@@ -30,18 +31,12 @@ DRAIN_QUIET = 0.2
 terminal open and no end of file comes."""
 DRAIN_LIMIT = 1.0
 """Seconds after which the end is recorded although such a child goes on talking."""
-BACK_OFF = (0.5, 60.0)
-"""Seconds before the first restart by policy, doubled each time, and the most."""
-STEADY = 10.0
-"""Seconds a program must have run for the back-off to begin anew."""
 DEFAULT_GRACE = 5.0
 OWNER_GRACE = 1.0
 """Seconds between asking and forcing when the kernel that owns the session is gone."""
 LINGER_CHECK = (1.0, 20.0)
 """Seconds between looks for processes that the program left behind; the second figure for a subreaper, which hears
 of the end of the last one."""
-SHELL_TRIES = 3
-"""Starts of a shell in a row that may end before its first command."""
 
 
 class Holder:
@@ -65,13 +60,11 @@ class Holder:
         self._input = InputQueue(self.loop, self._watch_terminal)
         self._ended: tuple[int | None, int | None] | None = None
         self._drain: tuple[float, float] | None = None  # when the last output came, and when draining began
-        self._failures = 0
         self._loss = ""  # why the outcome of the program will never be known
-        self._since = self._began = 0.0  # wall clock to be shown, monotonic to be reckoned with
+        self._since = self.began = 0.0  # wall clock to be shown, monotonic to be reckoned with
         self._subreaper = False
-        self._until: float | None = None
-        self._waiting: Timer | None = None  # for the next start of a program in back-off
         self._leaving: Timer | None = None
+        self.restarts = Restarts(self)
         self.stopping = Stopping(self)
         self.over = False
         self.failure = ""
@@ -121,14 +114,16 @@ class Holder:
                 os.close(theirs)
             self.shell.adopt(self.terminal, ours, cwd=launch.cwd)
         self._ended, self._drain, self.over, self.failure, self._loss = None, None, False, "", ""
-        self._since, self._began, self._until = time.time(), time.monotonic(), None
+        self._since, self.began = time.time(), time.monotonic()
         self.loop.watch(self.terminal.pty_fd, self._terminal_event)
-        self._write_run(first=first)
+        self.write_run(first=first)
 
-    def _write_run(self, *, first: bool = False) -> None:
+    def write_run(self, *, first: bool = False) -> None:
+        """Record what runs, or what comes after it."""
         pid = self.terminal.pid if self.terminal else 0
+        more = self.restarts.record | ({"lost": self._loss} if self._loss else {})
         try:
-            statefiles.write_run(pid, self.generation, self._since, self._until, self.size, self._loss)
+            statefiles.write_run(pid, self.generation, self._since, self.size, more)
         except OSError:
             if first:
                 raise  # a start that cannot be recorded is a failed start; later nothing must end the session
@@ -186,7 +181,7 @@ class Holder:
         if self.terminal is not None:
             self.terminal.resize(rows, columns)
         self.log.event("resize", rows=rows, columns=columns)
-        self._write_run()
+        self.write_run()
 
     # ---- exit
 
@@ -223,7 +218,7 @@ class Holder:
     def lose(self, reason: str) -> None:
         """The terminal has gone, and how the program ends will not be known: end what is left, and go."""
         self._loss, self.over = reason, True
-        self._write_run()
+        self.write_run()
         self.stop(OWNER_GRACE)
 
     def _drained(self) -> None:
@@ -247,32 +242,30 @@ class Holder:
             ready = self.shell.ready
             self.shell.died(code, signal)
             if not self.stopping.active:
-                self._shell_again(ready)
+                self.restarts.after_shell(ready)
                 return
         self.log.event("exit", code=code, signal=signal)
-        policy = self.launch.restart
-        if not self.stopping.active and (policy == b"always" or (policy == b"on-failure" and code != 0)):
-            self._back_off()
-        else:
+        if self.stopping.active or not self.restarts.after(code, signal):
             self.conclude()
             self.stopping.step()
         self.ring()
 
     def conclude(self) -> None:
         """Record the end of the program for good."""
-        self._write_end()
+        self.write_end()
         self.over = True
         self.leave()
 
-    def _write_end(self) -> None:
+    def write_end(self) -> None:
+        """Record how this generation ended."""
         code, signal = self._ended or (None, None)
         statefiles.write_exit(self.generation, "signal" if signal else "code", signal or code or 0)
 
-    def _fail(self, reason: str) -> None:
+    def fail(self, reason: str) -> None:
         """Record that the program could not be started again."""
         self.failure, self.over = reason, True
         statefiles.write_exit(self.generation, "failed", reason)
-        self._write_run()
+        self.write_run()
         if self.shell is not None:
             self.shell.abandon()
         self.leave()
@@ -290,35 +283,17 @@ class Holder:
 
     # ---- again
 
-    def _shell_again(self, ready: bool) -> None:
-        """A shell that ended comes back by itself, unless it never gets as far as its first command."""
-        self._failures = 0 if ready else self._failures + 1
-        if self._failures >= SHELL_TRIES:
-            self._fail("the shell ends as soon as it starts")
-        else:
-            self.again()
-
-    def _back_off(self) -> None:
-        self._failures = 1 if time.monotonic() - self._began > STEADY else self._failures + 1
-        first, most = BACK_OFF
-        jitter = 0.9 + os.urandom(1)[0] / 1275  # within ten per cent of the plan
-        seconds = min(most, first * 2 ** (self._failures - 1)) * jitter
-        self._until = time.time() + seconds
-        self._write_run()  # before the end, which would be taken for the last one
-        self._write_end()
-        self._waiting = self.loop.later(seconds, self.again)
-
     def again(self) -> None:
         """Start the program anew as the next generation."""
-        self._waiting = None
         self._close_terminal()
+        self.restarts.record = {}
         self.generation += 1
         self.loop.go_on()
         self.log.event("restart", generation=self.generation)
         try:
             self._spawn()
         except (SpawnError, OSError) as error:
-            self._fail(str(error))
+            self.fail(str(error))
         self.ring()
 
     def _close_terminal(self) -> None:
@@ -341,10 +316,9 @@ class Holder:
 
     def stop(self, grace: float, then: Callable[[list[int]], None] | None = None, *, hurry: bool = False) -> None:
         """End the whole tree; ``then`` is called with the survivors."""
-        if self._waiting is not None:
-            self.loop.cancel(self._waiting)
-            self._waiting, self._until, self._failures, self.over = None, None, 0, True
-            self._write_run()
+        if self.restarts.cancel():
+            self.over = True
+            self.write_run()
         self.stopping.begin(grace, then, hurry=hurry)
 
     def _owner_gone(self, fd: int) -> None:

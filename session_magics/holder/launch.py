@@ -19,7 +19,9 @@ class Launch:
         self.cwd = fields["cwd"]
         self.size = (int(fields["rows"]), int(fields["columns"]))
         self.generation = int(fields.get("generation", b"1"))
-        self.restart = fields.get("restart", b"no")
+        self.restart = fields.get("restart", b"no").decode()
+        self.max_restarts = (int(fields.get("max_restarts", b"0")), float(fields.get("restart_window", b"0")))
+        """So many restarts by policy within so many seconds; 0: no limit, and no window."""
         self.shell = fields.get("shell", b"").decode()
         """The dialect, or nothing for a program."""
         self.rc = fields.get("rc", b"1") == b"1"

@@ -12,21 +12,19 @@ RUN_BYTES = 1024
 """Size of ``run.json``, filled up with spaces, so that a full disk still has room for the next one."""
 
 
-def write_run(
-    pid: int, generation: int, since: float, until: float | None, size: tuple[int, int], lost: str = ""
-) -> None:
-    """Record which generation runs as which process, or that it is to start at ``until``; OSError if that fails.
+def write_run(pid: int, generation: int, since: float, size: tuple[int, int], more: dict[str, object]) -> None:
+    """Record which generation runs as which process; OSError if that fails.
 
-    ``lost`` is why no end of it will be recorded.
+    ``more`` is what is known of its end: ``code``, ``signal`` and ``ended`` (Unix time), with ``until`` if it starts
+    again then, or ``gave_up``, the number of restarts after which it does not; ``lost``: why no end will be recorded.
     """
     record = {
         "schema": 1, "boot": processes.boot_id(), "host": os.uname().nodename, "holder": os.getpid(),
         "holder_tick": processes.start_tick(os.getpid()), "pid": pid,
         "tick": processes.start_tick(pid) if pid else 0, "generation": generation, "since": since,
-        "protocol": wire.VERSION, "until": until, "size": list(size),
+        "protocol": wire.VERSION, "size": list(size),
     }  # fmt: skip
-    if lost:
-        record["lost"] = lost
+    record.update(more)
     data = to_json(record).ljust(RUN_BYTES)
     try:
         _write("run.json.new", data, os.O_CREAT | os.O_TRUNC)

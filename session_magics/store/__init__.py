@@ -19,10 +19,10 @@ from session_magics.durable import TEMP_PREFIX, translated, write_atomic
 from session_magics.errors import StoreError, UsageMistake
 from session_magics.holder.record import blank_record, format_exit
 from session_magics.model import Exited, FailedToStart, Lost, SessionInfo, Spec, State, Unknown
-from session_magics.store import states
+from session_magics.store import records, states
 from session_magics.store.names import ID, KEPT, Names, check_key, name_key
+from session_magics.store.records import RunRecord
 from session_magics.store.root import choose_root, prepare_root
-from session_magics.store.states import RunRecord
 
 __all__ = ["RunRecord", "Store", "check_key", "name_key"]
 
@@ -67,7 +67,7 @@ class Store(Names):
             os.mkdir(path, 0o700)
             try:
                 write_atomic(f"{path}/exit", blank_record())
-                write_atomic(f"{path}/spec.json", states.spec_bytes(spec))
+                write_atomic(f"{path}/spec.json", records.spec_bytes(spec))
             except OSError:
                 shutil.rmtree(path, ignore_errors=True)
                 raise
@@ -77,18 +77,18 @@ class Store(Names):
         """Replace the spec of a session that exists."""
         path = f"{self._path(spec.id)}/spec.json"
         with translated(path):
-            write_atomic(path, states.spec_bytes(spec))
+            write_atomic(path, records.spec_bytes(spec))
 
     def record_failure(self, id: str, reason: str) -> None:
         """Record that the holder never came up; nothing is written if it did, or if an end is recorded."""
         path = self._path(id)
         with translated(path):
             try:
-                if states.read_exit(path) is not None or states.held(path):
+                if records.read_exit(path) is not None or states.held(path):
                     return
             except ValueError:  # a damaged end is an end too
                 return
-            run = states.read_run(path)
+            run = records.read_run(path)
             fd = os.open(f"{path}/exit", os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
             try:
                 os.pwrite(fd, format_exit(run.generation if run else 1, "failed", reason, time.time()), 0)
@@ -150,22 +150,22 @@ class Store(Names):
         """Return what the session was started as."""
         path = self._path(id)
         with translated(path):
-            return states.read_spec(path)
+            return records.read_spec(path)
 
     def run(self, id: str) -> RunRecord | None:
         """Return what the holder recorded about the newest generation; None if it never came up."""
         path = self._path(id)
         with translated(path):
-            return states.read_run(path)
+            return records.read_run(path)
 
     def next_generation(self, id: str) -> int:
         """Return the generation of the next start: above those of both records, so that no old end is taken for its."""
         path = self._path(id)
         run, ended = None, None
         with translated(path), contextlib.suppress(StoreError):
-            run = states.read_run(path)
+            run = records.read_run(path)
         with translated(path), contextlib.suppress(ValueError):
-            ended = states.read_exit(path)
+            ended = records.read_exit(path)
         return max(run.generation if run else 0, ended.generation if ended else 0) + 1
 
     def state(self, id: str) -> State:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from session_magics.durable import read_bounded, translated, write_atomic, write_exclusive
 from session_magics.errors import StoreError, UsageMistake
 from session_magics.model import check_name
-from session_magics.store.states import read_spec
+from session_magics.store.records import read_spec
 
 LOCK_DEADLINE = 2.0
 """Seconds to wait for the lock of the registry; it is held for microseconds."""

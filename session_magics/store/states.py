@@ -1,4 +1,4 @@
-"""Reading one session's directory: its spec, its run record, and the state that follows from them.
+"""The state of one session, as it follows from its directory.
 
 The state is read, never remembered, and no pid decides it: a lock says that the holder lives, the exit record
 how the program ended. Nothing here writes.
@@ -7,37 +7,16 @@ how the program ended. Nothing here writes.
 from __future__ import annotations
 
 import fcntl
-import json
-import math
 import os
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
 
-from session_magics.durable import read_bounded
 from session_magics.errors import StoreError
-from session_magics.holder.record import EXIT_BYTES, parse_exit
 from session_magics.log import log_end
-from session_magics.model import (
-    BackingOff,
-    Exited,
-    FailedToStart,
-    Lifetime,
-    Lost,
-    RestartPolicy,
-    Running,
-    SessionInfo,
-    Spec,
-    State,
-    Unknown,
-    check_size,
-)
+from session_magics.model import BackingOff, FailedToStart, Lost, Running, SessionInfo, Spec, State, Unknown
+from session_magics.store.records import ExitRecord, RunRecord, read_exit, read_run, read_spec
 
-SCHEMA = 1
-RECORD_LIMIT = 4 * 1024 * 1024
-"""Most bytes of a JSON record: an argv may have 2 MB on Linux, and escapes double it."""
 START_GRACE = 5.0
 """Seconds that a holder has to come up, as long as a starter waits; before, no lock means "not yet"."""
 STARTING = Unknown("the holder is starting")
@@ -47,116 +26,6 @@ SETTLE_TRIES = 5
 
 Identity = Callable[[], tuple[str, str]]
 """Returns (boot id, host) of this machine; called only when it matters."""
-
-Value = TypeVar("Value")
-
-
-@dataclass(frozen=True)
-class RunRecord:
-    """What the holder wrote about the newest generation of the program (``run.json``)."""
-
-    boot: str
-    host: str
-    holder: int
-    holder_tick: int
-    pid: int
-    tick: int
-    generation: int
-    since: float
-    protocol: int
-    until: float | None
-    """Unix time of the next start while the program is backing off."""
-    size: tuple[int, int] | None = None
-    """(rows, columns) of the terminal, where the holder says so; it may differ from what was asked for at the start."""
-    lost: str = ""
-    """Why the holder has recorded no end, where it has seen that coming."""
-
-
-@dataclass(frozen=True)
-class ExitRecord:
-    """The parsed exit record; ``value`` is the code or signal as digits, or the reason of a failed start."""
-
-    generation: int
-    kind: str
-    value: str
-    at: float
-
-    def state(self, *, held: bool) -> State:
-        """What it says about the program; ``held``: the holder is still there."""
-        match self.kind:
-            case "code":
-                return Exited(int(self.value), None, self.at, background=held)
-            case "signal":
-                return Exited(None, int(self.value), self.at, background=held)
-        return FailedToStart(self.value)
-
-
-def spec_bytes(spec: Spec) -> bytes:
-    """Return the content of ``spec.json``."""
-    return json.dumps({"schema": SCHEMA, **spec.__dict__, "labels": dict(spec.labels)}).encode("ascii")
-
-
-def read_spec(directory: str) -> Spec:
-    """Return the spec; StoreError if it is missing or damaged."""
-    path = f"{directory}/spec.json"
-    data = _read_json(path)
-    if data is None:
-        raise StoreError(path, "is missing")
-    try:
-        spec = Spec(
-            id=_text(data["id"]),
-            name=_text(data["name"]),
-            argv=_texts(data["argv"]),
-            cwd=_text(data["cwd"]),
-            env_names=_texts(data.get("env_names", [])),
-            labels={_text(key): _text(value) for key, value in data.get("labels", {}).items()},
-            size=_size(data["size"]),
-            lifetime=_lifetime(data["lifetime"]),
-            restart=_policy(data.get("restart", "no")),
-            shell=_optional(_text, data.get("shell")),
-            owner=_optional(_text, data.get("owner")),
-            created=_number(data.get("created", 0.0)),
-            backend=_text(data.get("backend", "native")),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise StoreError(path, f"is damaged ({error})") from error
-    if spec.id != os.path.basename(directory):
-        raise StoreError(path, "is damaged (it names another session)")
-    return spec
-
-
-def read_run(directory: str) -> RunRecord | None:
-    """Return the run record, None if the holder never wrote one; StoreError if it is damaged."""
-    path = f"{directory}/run.json"
-    data = _read_json(path)
-    if data is None:
-        return None
-    try:
-        return RunRecord(
-            boot=_text(data["boot"]),
-            host=_text(data["host"]),
-            holder=_whole(data["holder"]),
-            holder_tick=_whole(data["holder_tick"]),
-            pid=_whole(data["pid"]),
-            tick=_whole(data["tick"]),
-            generation=_whole(data["generation"]),
-            since=_number(data["since"]),
-            protocol=_whole(data["protocol"]),
-            until=_optional(_number, data.get("until")),
-            size=_optional(_size, data.get("size")),
-            lost=_text(data.get("lost", "")),
-        )
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise StoreError(path, f"is damaged ({error})") from error
-
-
-def read_exit(directory: str) -> ExitRecord | None:
-    """Return the exit record, None if there is none yet; ValueError if it is damaged."""
-    try:
-        parsed = parse_exit(read_bounded(f"{directory}/exit", EXIT_BYTES))
-    except FileNotFoundError:
-        return None
-    return ExitRecord(*parsed) if parsed else None
 
 
 def held(directory: str) -> bool:
@@ -207,6 +76,8 @@ def _read(directory: str, identity: Identity, *, alive: bool) -> tuple[State, Ru
     # A record of a later generation than run.json's comes from a holder that a full disk kept from rewriting that.
     if ended is not None and run is not None and ended.generation < run.generation:
         ended = None
+    if run is not None and run.end is not None and (ended is None or ended.generation == run.generation):
+        ended = run.end
     if alive:
         return _state_of_held(run, ended), run
     if ended is not None:
@@ -218,9 +89,7 @@ def _read(directory: str, identity: Identity, *, alive: bool) -> tuple[State, Ru
 
 def _state_of_held(run: RunRecord | None, ended: ExitRecord | None) -> State:
     if run is not None and run.until is not None:
-        code = int(ended.value) if ended is not None and ended.kind == "code" else None
-        signal = int(ended.value) if ended is not None and ended.kind == "signal" else None
-        return BackingOff(run.until, code, signal)
+        return BackingOff(run.until, *(ended.status if ended is not None else (None, None)))
     if ended is not None:
         return ended.state(held=True)
     if run is not None:
@@ -274,6 +143,7 @@ def session_info(directory: str, name: str, identity: Identity) -> SessionInfo:
         labels=spec.labels,
         lifetime=spec.lifetime,
         restart=spec.restart,
+        max_restarts=spec.max_restarts,
         shell=spec.shell,
         backend=spec.backend,
         size=run.size if run is not None and run.size else spec.size,
@@ -283,64 +153,3 @@ def session_info(directory: str, name: str, identity: Identity) -> SessionInfo:
         directory=Path(directory),
         log_bytes=log_bytes,
     )
-
-
-def _read_json(path: str) -> Mapping[str, Any] | None:
-    """Return the object in a file, None if the file is missing; StoreError if it is damaged or too new."""
-    try:
-        data = json.loads(read_bounded(path, RECORD_LIMIT))
-    except FileNotFoundError:
-        return None
-    except (ValueError, RecursionError) as error:
-        raise StoreError(path, "is damaged (no JSON)") from error
-    if not isinstance(data, dict) or type(data.get("schema")) is not int:
-        raise StoreError(path, "is damaged (no record)")
-    if data["schema"] > SCHEMA:
-        raise StoreError(path, f"was written by a newer session-magics (schema {data['schema']}): update this one")
-    return data
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r:.40} is no text")
-    return value
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise TypeError(f"{value!r:.40} is no list")
-    return tuple(map(_text, value))
-
-
-def _whole(value: object) -> int:
-    if type(value) is not int:
-        raise TypeError(f"{value!r:.40} is no whole number")
-    return value
-
-
-def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise TypeError(f"{value!r:.40} is no number")
-    return value
-
-
-def _size(value: object) -> tuple[int, int]:
-    if not isinstance(value, list) or len(value) != 2:
-        raise TypeError(f"{value!r:.40} is no size")
-    return check_size((_whole(value[0]), _whole(value[1])))
-
-
-def _optional(check: Callable[[object], Value], value: object) -> Value | None:
-    return None if value is None else check(value)
-
-
-def _lifetime(value: object) -> Lifetime:
-    if value not in ("detached", "kernel"):
-        raise ValueError(f"lifetime {value!r:.40}")
-    return value
-
-
-def _policy(value: object) -> RestartPolicy:
-    if value not in ("no", "on-failure", "always"):
-        raise ValueError(f"restart {value!r:.40}")
-    return value

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 from session_magics.errors import SessionBusy, SessionNotRunning, StartFailed
-from session_magics.model import BackingOff, Command, Exited, FailedToStart, Running
+from session_magics.model import BackingOff, Command, Exited, FailedToStart, GaveUp, RestartLimit, Running
 from session_magics.news import NO_OFFSET
 from session_magics.registry import Registry
 from session_magics.testing.behaviour import CELLS
@@ -185,6 +185,34 @@ def a_policy_starts_a_program_again(rig: Rig) -> None:
         same(isinstance(session.state(), BackingOff | Running), False, "stopped for good")
 
 
+def a_policy_gives_up_at_its_limit(rig: Rig) -> None:
+    """The state tells so, with the status of the last end; a stop leaves it as it is, and a restart begins anew."""
+    options = {"restart": "always", "max_restarts": RestartLimit(1)}
+    with rig.started("print", "66", 0, 3, ready=False, **options) as session:
+        for generation in (2, 4):
+            same(session.wait(LIMIT), 3, "status")
+            state = session.settled()
+            same(isinstance(state, GaveUp) and (state.code, state.signal, state.restarts), (3, None, 1), "given up")
+            same(session.stop(), state, "state after a stop")
+            same(session.info().generation, generation, "generation")
+            if generation == 2:
+                rig.registry.restart(session.name)
+
+
+def a_group_is_stopped_by_its_label(rig: Rig) -> None:
+    """All that carry it, and no other."""
+    labels = {"crew": "a", "part": "b"}
+    with (
+        rig.started("sleep", labels=labels) as one,
+        rig.started("gentle", labels=labels) as other,
+        rig.started("stubborn", labels={"crew": "b"}) as stranger,
+    ):
+        same(rig.registry.stop_all({"crew": "a"}, grace=LIMIT), [one.name, other.name], "stopped")
+        same([isinstance(session.state(), Exited) for session in (one, other)], [True, True], "both have ended")
+        same(isinstance(stranger.state(), Running), True, "another one runs")
+        same(rig.registry.stop_all({"crew": "a"}), [], "stopped a second time")
+
+
 # --------------------------------------------------------------------- links
 
 
@@ -272,6 +300,8 @@ CHECKS: tuple[Callable[[Rig], None], ...] = (
     force_ends_a_session,
     a_restart_is_the_next_generation,
     a_policy_starts_a_program_again,
+    a_policy_gives_up_at_its_limit,
+    a_group_is_stopped_by_its_label,
     the_state_is_read_from_the_directory_alone,
     two_links_serve_two_callers,
     a_bell_rings_once_for_each_watch,

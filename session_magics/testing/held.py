@@ -23,6 +23,7 @@ from session_magics.errors import StartFailed
 from session_magics.holder.logfile import LogWriter
 from session_magics.holder.processes import boot_id, start_tick
 from session_magics.holder.record import format_exit
+from session_magics.holder.restarts import Allowance, wanted
 from session_magics.testing.scripted import CellProgram, FakeTerminal, Program, Signalled
 
 BACK_OFF = 0.05
@@ -74,6 +75,9 @@ class Held:
         self.size = start.spec.size
         self._path = str(start.directory)
         self._program, self._cell_program = program, cells
+        limit = start.spec.max_restarts
+        self._allowance = Allowance(limit.count if limit else 0, (limit.window if limit else None) or 0.0)
+        self._after: dict[str, object] = {}  # what the run record says of the program's end
         self._alive = _lock(self._path, start.spec.name)
         self.log = LogWriter(self._path)
         self._lost = self._restarting = False
@@ -91,7 +95,7 @@ class Held:
         spec = self.start.spec
         self.pid = next(PIDS)
         self.terminal = FakeTerminal(spec.argv, self.start.env, spec.cwd, self.size, self._output)
-        self._since = time.time()
+        self._since, self._after = time.time(), {}
         self._write_run()
 
     # ---- the thread of the program
@@ -103,6 +107,7 @@ class Held:
                 if self._lost:
                     return
                 self.log.event("exit", code=code, signal=number)
+                self._after = {"code": code, "signal": number, "ended": time.time()}
                 until = self._again_at(code)
                 if until is None or not self._backed_off(code, number, until):
                     self._write_end(code, number)
@@ -117,23 +122,32 @@ class Held:
 
     def _backed_off(self, code: int | None, number: int | None, until: float) -> bool:
         """Wait until it is time to start again; False if a stop came instead."""
-        self._write_run(until)
+        self._after["until"] = until
+        self._write_run()
         self._write_end(code, number)
         self._ring()
         self.lock.wait_for(lambda: self._deadline is not None, until - time.time())
+        if self._deadline is None:
+            self._allowance.take(time.monotonic())
+        else:
+            self._allowance.clear()
         if self._deadline is None or self._restarting:
             return True
+        self._after = {}
         self._write_run()
         return False
 
     def _again_at(self, code: int | None) -> float | None:
         """When the program is to be started again; None: never."""
-        policy = self.start.spec.restart
         if self._deadline is not None:
             return time.time() if self._restarting else None
-        if policy == "always" or (policy == "on-failure" and code != 0):
-            return time.time() + BACK_OFF
-        return None
+        if not wanted(self.start.spec.restart, code):
+            return None
+        if restarts := self._allowance.spent(time.monotonic()):
+            self._after["gave_up"] = restarts
+            self._write_run()
+            return None
+        return time.time() + BACK_OFF
 
     def _play(self) -> tuple[int | None, int | None]:
         """Run the program to its end: (code, signal)."""
@@ -278,11 +292,11 @@ class Held:
         for link in self.links:
             link.ring(self.log.end, self.log.index_size)
 
-    def _write_run(self, until: float | None = None) -> None:
+    def _write_run(self) -> None:
         record = {
             "schema": 1, "boot": boot_id(), "host": socket.gethostname(), "holder": os.getpid(),
             "holder_tick": start_tick(os.getpid()), "pid": self.pid, "tick": 0, "generation": self.generation,
-            "since": self._since, "protocol": 1, "until": until, "size": list(self.size),
+            "since": self._since, "protocol": 1, "size": list(self.size), **self._after,
         }  # fmt: skip
         with contextlib.suppress(FileNotFoundError):  # the session was removed meanwhile
             write_atomic(f"{self._path}/run.json", json.dumps(record).encode())

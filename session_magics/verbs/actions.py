@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import contextlib
-import platform
 import shlex
-import shutil
-import sys
-import tempfile
 import time
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from pathlib import Path
+from functools import partial
 from typing import Any
 
+from session_magics.cleaning import clean
 from session_magics.errors import SessionError, SessionExists, SessionNotRunning, WaitTimeout
 from session_magics.listing import Listing, Observer, last_line, short_time
 from session_magics.model import BackingOff, Command, Lost, Running, SessionInfo, describe
+from session_magics.readiness import wait_port, wait_silence
 from session_magics.registry import Registry
-from session_magics.session import GRACE, Session, stop_each
+from session_magics.session import GRACE, Session, all_at_once, stop_each
 from session_magics.text import strip_styles
 from session_magics.text.html import to_html
+from session_magics.verbs.doctor import examine
 from session_magics.verbs.envelope import success
 from session_magics.verbs.keys import key_bytes
 from session_magics.verbs.progress import Progress, Show, bar
+from session_magics.verbs.words import ANY_PORT
 
 READY_LIMIT = 60.0
 """Seconds that ``start --wait-for`` waits when not told."""
@@ -32,8 +32,6 @@ FOLLOW_CHARACTERS = 2_000_000
 """Most that one ``tail -f`` shows: as much as a cell does, and a page stays usable with."""
 LAST_LINE = 60
 """Characters of what a program prints, or of names, in a line that tells how far a verb is."""
-TRIAL_LIMIT = 5.0
-"""Seconds for the trial session of ``doctor``, which takes 0.05."""
 
 
 class Details(SessionInfo):
@@ -60,7 +58,7 @@ class Details(SessionInfo):
             ("shell", self.shell),
             ("size", "{}x{}".format(*self.size)),
             ("lifetime", self.lifetime),
-            ("restart", self.restart),
+            ("restart", f"{self.restart}, at most {self.max_restarts}" if self.max_restarts else self.restart),
             ("backend", self.backend),
             ("attach", self._attach()),
             ("log", f"{self.log_bytes:,} bytes"),
@@ -127,17 +125,43 @@ class Verbs:
         if words.argv:
             command = Command(tuple(words.argv), words.cwd, dict(words.env))
             backend = words.backend or self._backend
-            session = self._registry.start(words.name, command, restart=words.restart, backend=backend, **options)
+            policy = {"restart": words.restart, "max_restarts": words.max_restarts}
+            session = self._registry.start(words.name, command, backend=backend, **policy, **options)
         else:
             there = self._registry.find(words.name)
             state = None if there is None else there.state()
             if isinstance(state, Running | BackingOff):
                 raise SessionExists(words.name, describe(state))
             session = self._registry.shell(words.name, shell=words.shell, cwd=words.cwd, env=dict(words.env), **options)
-        if words.wait_for:
-            with self._waiting(session, f"{words.wait_for!r} of"):
-                self._wait_ready(session, words.wait_for, words.timeout or READY_LIMIT)
+        if words.wait_for is not None or words.wait_port is not None:
+            try:
+                self._await(session, words.timeout or READY_LIMIT, pattern=words.wait_for, port=words.wait_port)
+            except (WaitTimeout, SessionNotRunning) as error:
+                raise SessionError(f"{error}; last output: {session.tail(1)!r}") from None
         return session
+
+    def _await(
+        self,
+        session: Session,
+        timeout: float | None,
+        *,
+        pattern: str | None = None,
+        port: int | None = None,
+        silence: float | None = None,
+    ) -> int | str | None:
+        """Wait for the one that is given, else for the end: the matched text, the port, nothing, or the status."""
+        if pattern is not None:
+            with self._waiting(session, f"{pattern!r} of"):
+                return session.wait_for(pattern, timeout)
+        if port is not None:
+            with self._waiting(session, f"{f'port {port}' if port != ANY_PORT else 'a port'} of"):
+                return wait_port(session, port if port != ANY_PORT else None, timeout)
+        if silence is not None:
+            with self._waiting(session, f"{silence:g} s of silence of"):
+                wait_silence(session, silence, timeout)
+            return None
+        with self._waiting(session, "the end of"):
+            return session.wait(timeout)
 
     def _waiting(self, session: Session, what: str) -> Progress:
         """Tell how long it takes, and what the program is at."""
@@ -149,13 +173,6 @@ class Verbs:
             return f"waiting for {what} {session.name} · {short_time(seconds)}" + (f" · {last}" if last else "")
 
         return Progress(self._line, text)
-
-    @staticmethod
-    def _wait_ready(session: Session, pattern: str, timeout: float) -> None:
-        try:
-            session.wait_for(pattern, timeout)
-        except (WaitTimeout, SessionNotRunning) as error:
-            raise SessionError(f"{error}; last output: {session.tail(1)!r}") from None
 
     def _list(self, words: Namespace) -> Listing:
         return Listing(Observer().rows(self._registry.infos(dict(words.labels))), dict(words.labels))
@@ -213,35 +230,51 @@ class Verbs:
     def _interrupt(self, words: Namespace) -> None:
         self._registry.get(words.name).interrupt()
 
-    def _wait(self, words: Namespace) -> int | str:
+    def _wait(self, words: Namespace) -> int | str | None:
         session = self._registry.get(words.name)
-        with self._waiting(session, f"{words.pattern!r} of" if words.pattern else "the end of"):
-            if words.pattern:
-                return session.wait_for(words.pattern, words.timeout)
-            return session.wait(words.timeout)
+        return self._await(session, words.timeout, pattern=words.pattern, port=words.port, silence=words.silence)
+
+    def _group(self, labels: Mapping[str, str]) -> list[str]:
+        """The names of the sessions that carry the labels; those of other kernels are theirs."""
+        names = [info.name for info in self._registry.infos(labels) if info.id and "@" not in info.name]
+        if not names:
+            raise SessionError(f"no session carries {' and '.join(f'{key}={value}' for key, value in labels.items())}")
+        return names
 
     def _stop(self, words: Namespace) -> list[str]:
         grace = GRACE if words.grace is None else words.grace
-        count = _Countdown()
-        if words.all:
+        count = _Countdown("stopped")
+        if words.labels:
+            self._group(words.labels)
+        if words.all or words.labels:
             with Progress(self._line, count.text):
-                return self._registry.stop_all(grace=grace, now=words.now, left=count.take)
+                return self._registry.stop_all(words.labels, grace=grace, now=words.now, left=count.take)
         sessions = [self._registry.get(name) for name in dict.fromkeys(words.names)]  # all names before any stop
         with Progress(self._line, count.text):
             stop_each(sessions, grace=grace, now=words.now, left=count.take)
         return [session.name for session in sessions]
 
-    def _restart(self, words: Namespace) -> Session:
-        with Progress(self._line, lambda seconds, over: f"restart of {words.name} · {short_time(seconds)}"):
-            return self._registry.restart(words.name, env=words.env or None)
+    def _restart(self, words: Namespace) -> Session | list[Session]:
+        again = partial(self._registry.restart, env=words.env or None)
+        if not words.labels:
+            with Progress(self._line, lambda seconds, over: f"restart of {words.name} · {short_time(seconds)}"):
+                return again(words.name)
+        count = _Countdown("restarted")
+        calls = {name: partial(again, name) for name in self._group(words.labels)}
+        with Progress(self._line, count.text):
+            return all_at_once(calls, left=count.take)
 
     def _remove(self, words: Namespace) -> list[str]:
-        names = list(dict.fromkeys(words.names))
+        names = self._group(words.labels) if words.labels else list(dict.fromkeys(words.names))
         for name in names:
             self._registry.removable(name, force=words.force)  # all names before any is removed
         for name in names:
             self._registry.remove(name, force=words.force, keep_log=words.keep_log)
         return names
+
+    def _clean(self, words: Namespace) -> list[str]:
+        limits = {"older": words.older, "keep": words.keep, "total": words.total}
+        return clean(self._registry, labels=words.labels, dry_run=words.dry_run, **limits)
 
     def _resize(self, words: Namespace) -> None:
         self._registry.get(words.name).resize(*words.size)
@@ -251,9 +284,10 @@ class Verbs:
 
 
 class _Countdown:
-    """How many of several sessions are stopped."""
+    """With how many of several sessions it is ``done``, such as "stopped"."""
 
-    def __init__(self) -> None:
+    def __init__(self, done: str) -> None:
+        self._done = done
         self._all: Sequence[str] = ()
         self._left: Sequence[str] = ()
 
@@ -265,48 +299,6 @@ class _Countdown:
         """The line to show."""
         total, done = len(self._all), len(self._all) - len(self._left)
         if over:
-            return f"stopped {done} of {total} in {short_time(seconds)}"
+            return f"{self._done} {done} of {total} in {short_time(seconds)}"
         names = ", ".join(self._left)[:LAST_LINE]
-        return f"stopped {done} of {total} {bar(done, total)} {short_time(seconds)} · not yet: {names}"
-
-
-def examine(registry: Registry) -> Sequence[tuple[str, str]]:
-    """What a person would want to know who looks for the cause of trouble: (subject, finding) pairs."""
-    from session_magics.holder import wire
-
-    infos = registry.infos()
-    counts: dict[str, int] = {}
-    for info in infos:
-        counts[type(info.state).__name__] = counts.get(type(info.state).__name__, 0) + 1
-    disk = shutil.disk_usage(registry.store.root)
-    shells = [name for name in ("bash", "zsh", "fish", "dash", "tmux") if shutil.which(name)]
-    rows = [
-        ("package", f"{Path(__file__).parent.parent}, protocol {wire.VERSION}"),
-        ("python", f"{sys.version.split()[0]} on {platform.system()} {platform.release()}"),
-        ("root", f"{registry.store.root} ({registry.store.relocated or 'local disk'}, {disk.free >> 20} MB free)"),
-        ("shells", ", ".join(shells)),
-        ("trial", _trial()),
-        ("sessions", ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())) or "none"),
-    ]
-    rows += [("trouble", f"{info.name}: {describe(info.state)}") for info in infos if _is_trouble(info)]
-    rows += [("damaged", f"the name {name}: %session remove {name}") for name in registry.store.damaged_names()]
-    return rows
-
-
-def _trial() -> str:
-    """Start a session in a registry of its own, and say how that went."""
-    root = tempfile.mkdtemp(prefix="session-magics-")
-    began = time.monotonic()
-    try:
-        session = Registry(Path(root)).start("trial", Command((sys.executable, "-I", "-S", "-c", "print('well')")))
-        session.wait_for("well", TRIAL_LIMIT)
-        session.stop(now=True)
-        return f"a session started, printed and ended in {(time.monotonic() - began) * 1000:.0f} ms"
-    except SessionError as error:
-        return f"FAILED: {error}"
-    finally:
-        shutil.rmtree(root, ignore_errors=True)
-
-
-def _is_trouble(info: SessionInfo) -> bool:
-    return type(info.state).__name__ in ("Lost", "Unknown", "FailedToStart")
+        return f"{self._done} {done} of {total} {bar(done, total)} {short_time(seconds)} · not yet: {names}"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import difflib
 import keyword
-import math
 import re
 import shlex
 from collections import deque
@@ -17,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, NoReturn
 
 from session_magics.errors import UsageMistake
-from session_magics.model import check_size
+from session_magics.model import RestartLimit, check_limit, check_size
 from session_magics.variables import check_variable_names
 from session_magics.verbs.keys import key_bytes
 
@@ -80,6 +79,8 @@ class OptionParser(argparse.ArgumentParser):
         )
         self.color = False  # Python 3.14 colours help by itself
         self.takes_value: dict[str, bool] = {}
+        self.takes_number: set[str] = set()
+        """Options that may stand alone, or before a number."""
         self.option("-h", "--help", action=_Help, nargs=0, default=argparse.SUPPRESS, help="show this text")
 
     def option(self, *flags: str, **how: Any) -> None:
@@ -87,7 +88,9 @@ class OptionParser(argparse.ArgumentParser):
         if "type" in how:
             how["type"] = _shown(how["type"])
         action = self.add_argument(*flags, **how)
-        self.takes_value.update(dict.fromkeys(flags, action.nargs != 0))
+        self.takes_value.update(dict.fromkeys(flags, action.nargs not in (0, "?")))
+        if action.nargs == "?":
+            self.takes_number.update(flags)
 
     def described(self) -> list[tuple[str, str]]:
         """Each option that has a name, with its help."""
@@ -140,6 +143,8 @@ def sort_words(parser: OptionParser, words: Sequence[str], *, tail: Tail = "") -
                 return options, [*plain, *rest]
         elif flag not in parser.takes_value:
             parser.unknown(word, tail=tail)
+        elif word in parser.takes_number and rest and rest[0].isdecimal():
+            options.append(f"{word}={rest.popleft()}")
         elif not parser.takes_value[flag]:
             options.append(word if word.startswith("--") else flag)
             if len(word) > 2 and not word.startswith("--"):
@@ -154,14 +159,14 @@ def sort_words(parser: OptionParser, words: Sequence[str], *, tail: Tail = "") -
 # -------------------------------------------------------------- kinds of value
 
 
+_TIMES = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
 def seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 <= value < math.inf:
-        raise UsageMistake(f"{text!r} is no number of seconds, such as 10 or 0.5")
-    return value
+    match = re.fullmatch(r"(\d{1,15}(?:\.\d{0,9})?|\.\d{1,9})([smhd]?)", text, re.ASCII)
+    if match is None:
+        raise UsageMistake(f"{text!r} is no number of seconds, such as 10 or 0.5, or with a unit: 30s, 10m, 2h, 7d")
+    return float(match[1]) * _TIMES[match[2]]
 
 
 def timeout(text: str) -> float:
@@ -173,8 +178,22 @@ def timeout(text: str) -> float:
 
 def count(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,9}", text):
-        raise UsageMistake(f"{text!r} is no number of lines, such as 20")
+        raise UsageMistake(f"{text!r} is no whole number, such as 20")
     return int(text)
+
+
+def port(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,5}", text) or not 0 < int(text) < 65536:
+        raise UsageMistake(f"{text!r} is no port, such as 8000")
+    return int(text)
+
+
+def restart_limit(text: str) -> RestartLimit:
+    number, slash, window = text.partition("/")
+    try:
+        return check_limit(RestartLimit(count(number), seconds(window) if slash else None))
+    except UsageMistake:
+        raise UsageMistake(f"{text!r} is no limit of restarts: N, or N/TIME, such as 5 or 5/60s") from None
 
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}

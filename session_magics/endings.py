@@ -1,0 +1,77 @@
+"""Ending sessions: stopping many at once, and forgetting those that have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from session_magics.backends.choice import may_live_on
+from session_magics.catalogue import Catalogue
+from session_magics.errors import SessionExists, SessionNotFound, StoreError
+from session_magics.model import Exited, FailedToStart, Lost, SessionInfo, State, describe
+from session_magics.session import GRACE, Session, stop_each
+
+
+class Endings(Catalogue):
+    """What a registry does about the end of its sessions."""
+
+    def remove(self, name: str, *, force: bool = False, keep_log: bool = False) -> None:
+        """Forget a session that has ended; with ``force`` stop it first.
+
+        ``keep_log`` leaves its directory with all that was recorded; only the name is free again.
+
+        Raises:
+            SessionExists: it still runs, or something that it started does, or its state is not known.
+            SessionNotFound: there is none of that name.
+        """
+        self._remove(*self.removable(name, force=force), force=force, keep_log=keep_log)
+
+    def removable(self, name: str, *, force: bool = False) -> tuple[str, str]:
+        """Check that ``remove`` may be done and change nothing; the name's key and id. Raises as ``remove`` does."""
+        try:
+            key, id = self._find(name)
+        except StoreError:
+            damaged = {f"{name}@{self.owner}", name}.intersection(self.store.damaged_names())
+            if not damaged:
+                raise
+            key, id = max(damaged, key=len), ""
+        if id is None:
+            raise SessionNotFound(name, self._known())
+        if id and not force and not over(state := Session(self.store, self.backend, name, id).settled()):
+            raise SessionExists(name, describe(state))
+        return key, id
+
+    def _remove(self, key: str, id: str, *, force: bool, keep_log: bool) -> None:
+        state = self.store.state(id) if id else None
+        if isinstance(state, Lost) or (state is not None and force and not over(state)):
+            Session(self.store, self.backend, self._shown(key), id).stop()
+        self.store.remove(id, key, keep_log=keep_log)
+
+    def stop_all(
+        self,
+        labels: Mapping[str, str] | None = None,
+        *,
+        grace: float = GRACE,
+        now: bool = False,
+        left: Callable[[Sequence[str]], None] = lambda names: None,
+    ) -> list[str]:
+        """Stop every session (with these labels) that has a living process, all at once; the names of those stopped.
+
+        ``grace`` is in seconds, ``now`` forces at once, ``left`` is told what is not over yet; see ``stop_each``.
+        Shells that belong to other kernels are left alone: they end with their kernel, or are stopped by name.
+
+        Raises:
+            SessionError: some could not be stopped; the text says which, and all others are.
+        """
+        infos = [info for info in self.infos(labels) if _stoppable(info) and "@" not in info.name and info.id]
+        sessions = [Session(self.store, self.backend, info.name, info.id) for info in infos]
+        stop_each(sessions, grace=grace, now=now, left=left)
+        return [info.name for info in infos]
+
+
+def over(state: State) -> bool:
+    """Whether no process of the session lives, as far as the record knows."""
+    return isinstance(state, Lost | FailedToStart) or (isinstance(state, Exited) and not state.background)
+
+
+def _stoppable(info: SessionInfo) -> bool:
+    return not over(info.state) or (isinstance(info.state, Lost) and may_live_on(info.directory))

@@ -1,0 +1,267 @@
+"""The verbs of ``%session`` and the command line: their words, and the checks that one option alone cannot do."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from session_magics.errors import UsageMistake
+from session_magics.model import check_name
+from session_magics.verbs import options as kind
+from session_magics.verbs.options import OptionParser, Tail
+
+ANY_PORT = 0
+"""What --port is without a number."""
+TAIL_LINES = 20
+"""Lines that ``tail`` shows when not told: they fit on a page next to the cell."""
+
+
+@dataclass(frozen=True)
+class Verb:
+    """How a verb is called: ``fixed`` words, an ``optional`` one, the ``tail``; ``finish`` checks them together."""
+
+    usage: str
+    help: str
+    options: Callable[[OptionParser], None] = lambda parser: None
+    fixed: tuple[str, ...] = ()
+    tail: Tail = ""
+    finish: Callable[[OptionParser, Namespace], None] = lambda parser, call: None
+    optional: str = ""
+
+    def parser(self, program: str) -> OptionParser:
+        """What reads the options of this verb."""
+        parser = OptionParser(program, self.usage, self.help)
+        self.options(parser)
+        parser.option("--json", action="store_true", help='give {"ok": true, "value": …} as JSON')
+        return parser
+
+
+def session_options(parser: OptionParser) -> None:
+    """What a cell and ``start`` say alike about a session that is made."""
+    parser.option("--shell", metavar="SH", type=kind.nonempty, help="bash, zsh, sh, fish, or a path to one of them")
+    parser.option("--cwd", metavar="DIR", type=kind.nonempty, help="directory to begin in")
+    parser.option("--env", metavar="K=V", type=kind.pair, action="append", default=[], help="may be repeated")
+    parser.option("--size", metavar="RxC", type=kind.size, help="rows and columns of the terminal, such as 24x80")
+    lifetime = "kernel: ends with this kernel; detached: until it is stopped"
+    parser.option("--lifetime", choices=("kernel", "detached"), help=lifetime)
+
+
+def _label_option(parser: OptionParser, text: str) -> None:
+    parser.option("--label", metavar="K=V", dest="labels", type=kind.pair, action="append", default=[], help=text)
+
+
+def _start_options(parser: OptionParser) -> None:
+    session_options(parser)
+    _label_option(parser, "to find it by; may be repeated")
+    parser.option("--restart", choices=("no", "on-failure", "always"), default="no", help="after the program's end")
+    limit_help = "give up after N restarts (N/TIME: N within that time, such as 5/60s)"
+    parser.option("--max-restarts", metavar="N[/TIME]", type=kind.restart_limit, help=limit_help)
+    parser.option("--backend", choices=("auto", "native", "tmux"), help="what holds it; tmux can attach to it then")
+    parser.option("--wait-for", metavar="REGEX", type=kind.regex, help="return when the output has this")
+    port_help = "return when it listens on this TCP port, or on any"
+    parser.option("--wait-port", metavar="N", nargs="?", const=ANY_PORT, type=kind.port, help=port_help)
+    parser.option("--timeout", metavar="S", type=kind.timeout, help="seconds to wait for it")
+
+
+def _finish_start(parser: OptionParser, call: Namespace) -> None:
+    check_name(call.name)
+    call.env, call.labels = dict(call.env), dict(call.labels)
+    call.lifetime = call.lifetime or "detached"
+    if not call.argv and call.shell is None:
+        parser.misuse("PROGRAM is missing")
+    if call.argv and call.shell is not None:
+        parser.error("--shell starts a shell and takes no PROGRAM: leave out one of them")
+    if call.shell is not None and call.backend == "tmux":
+        parser.error("tmux holds no shells for cells: leave out --backend tmux")
+    if call.max_restarts is not None and call.restart == "no":
+        parser.error("--max-restarts belongs to --restart on-failure or always, which is missing")
+    if call.wait_for is not None and call.wait_port is not None:
+        parser.error("give --wait-for or --wait-port: wait for the other one with the verb wait")
+    if call.timeout is not None and call.wait_for is None and call.wait_port is None:
+        parser.error("--timeout belongs to --wait-for REGEX or --wait-port, which is missing")
+
+
+def _list_options(parser: OptionParser) -> None:
+    _label_option(parser, "those that carry it; may be repeated")
+
+
+def _finish_list(_: OptionParser, call: Namespace) -> None:
+    call.labels = dict(call.labels)
+
+
+def _tail_options(parser: OptionParser) -> None:
+    parser.option("-n", "--lines", metavar="N", type=kind.count, default=TAIL_LINES, help="how many lines")
+    parser.option("-f", "--follow", action="store_true", help="go on with what comes, until interrupted")
+
+
+def _show_options(parser: OptionParser) -> None:
+    parser.option("--read-only", action="store_true", help="look and do not touch: no keys, no buttons")
+    parser.option("--rows", metavar="N", type=kind.count, help="height of the view in lines")
+
+
+def _snapshot_options(parser: OptionParser) -> None:
+    parser.option("--html", action="store_true", help="as HTML that stands alone, with the colours")
+
+
+def _send_options(parser: OptionParser) -> None:
+    parser.option("--no-enter", dest="enter", action="store_false", help="do not press Enter after the text")
+    key_help = "a key after the text, such as C-c, Enter, Up, M-x; may be repeated; Enter is not added then"
+    parser.option("--key", metavar="KEY", dest="keys", type=kind.key, action="append", default=[], help=key_help)
+
+
+def _finish_send(parser: OptionParser, call: Namespace) -> None:
+    call.keys = tuple(call.keys)
+    if not call.text and not call.keys:
+        parser.misuse("TEXT or --key is missing")
+    call.enter = call.enter and not call.keys
+    call.text = " ".join(call.text) if call.text else None
+
+
+def _wait_options(parser: OptionParser) -> None:
+    port_help = "wait until it listens on this TCP port, or on any"
+    parser.option("--port", metavar="N", nargs="?", const=ANY_PORT, type=kind.port, help=port_help)
+    parser.option("--silence", metavar="S", type=kind.timeout, help="wait until nothing was printed for S seconds")
+    parser.option("--timeout", metavar="S", type=kind.seconds, help="give up after S seconds; the session goes on")
+
+
+def _finish_wait(parser: OptionParser, call: Namespace) -> None:
+    given = {"PATTERN": call.pattern, "--port": call.port, "--silence": call.silence}
+    named = [what for what, value in given.items() if value is not None]
+    if len(named) > 1:
+        parser.error(f"{' and '.join(named)} are different things to wait for: give one")
+    if call.pattern is not None:
+        try:
+            kind.regex(call.pattern)
+        except UsageMistake as mistake:
+            parser.error(str(mistake))
+
+
+def _group_options(parser: OptionParser) -> None:
+    _label_option(parser, "instead of names: all that carry it; may be repeated")
+
+
+def _finish_group(parser: OptionParser, call: Namespace) -> None:
+    call.labels = dict(call.labels)
+    if bool(call.names) == bool(call.labels):
+        parser.misuse("give names or --label, not both" if call.names else "NAME or --label is missing")
+
+
+def _stop_options(parser: OptionParser) -> None:
+    _group_options(parser)
+    parser.option("--all", action="store_true", help="every session")
+    parser.option("--grace", metavar="S", type=kind.seconds, help="seconds between TERM and KILL")
+    parser.option("--now", action="store_true", help="KILL at once")
+
+
+def _finish_stop(parser: OptionParser, call: Namespace) -> None:
+    call.labels = dict(call.labels)
+    ways = [bool(call.names), bool(call.labels), call.all].count(True)
+    if ways != 1:
+        parser.misuse("give names, --label or --all, not two of them" if ways else "NAME, --label or --all is missing")
+    if call.now and call.grace is not None:
+        parser.error("--now leaves no grace: give --now or --grace")
+
+
+def _restart_options(parser: OptionParser) -> None:
+    _group_options(parser)
+    parser.option("--env", metavar="K=V", type=kind.pair, action="append", default=[], help="may be repeated")
+
+
+def _finish_restart(parser: OptionParser, call: Namespace) -> None:
+    call.env, call.labels = dict(call.env), dict(call.labels)
+    if (call.name is None) == (not call.labels):
+        parser.misuse("NAME or --label is missing" if call.name is None else "give NAME or --label, not both")
+
+
+def _remove_options(parser: OptionParser) -> None:
+    _group_options(parser)
+    parser.option("--force", action="store_true", help="stop what still runs first")
+    parser.option("--keep-log", action="store_true", help="leave the log's files")
+
+
+def _clean_options(parser: OptionParser) -> None:
+    option = parser.option
+    option("--older", metavar="TIME", type=kind.seconds, help="those that ended longer ago, such as 30s, 10m, 2h or 7d")
+    option("--keep", metavar="N", type=kind.count, help="all but the N newest")
+    option("--total", metavar="BYTES", type=kind.byte_count, help="the oldest, until the rest fits, such as 500M or 1G")
+    _label_option(parser, "only among those that carry it; may be repeated")
+    option("--dry-run", action="store_true", help="tell the names and remove nothing")
+
+
+def _finish_resize(parser: OptionParser, call: Namespace) -> None:
+    try:
+        call.size = kind.size(call.size)
+    except UsageMistake as mistake:
+        parser.error(str(mistake))
+
+
+_NAME = ("name",)
+_START = (
+    "NAME [--shell SH] [--cwd DIR] [--env K=V]… [--label K=V]… [--size RxC] [--lifetime kernel|detached]"
+    " [--restart no|on-failure|always] [--max-restarts N[/TIME]] [--backend auto|native|tmux]"
+    " [--wait-for REGEX|--wait-port [N]] [--timeout S] [--] PROGRAM ARGS…"
+)
+_CLEAN = "[--older TIME] [--keep N] [--total BYTES] [--label K=V]… [--dry-run]"
+
+VERBS: Mapping[str, Verb] = {
+    "start": Verb(_START, "start a program on a terminal of its own", _start_options, _NAME, "argv", _finish_start),
+    "list": Verb("[--label K=V]…", "list the sessions and their states", _list_options, finish=_finish_list),
+    "info": Verb("NAME", "show all that is known about a session", fixed=_NAME),
+    "tail": Verb("NAME [-n 20] [-f]", "show the last lines of the output as text", _tail_options, _NAME),
+    "show": Verb("NAME [--read-only] [--rows N]", "show a live terminal of a session", _show_options, _NAME),
+    "snapshot": Verb("NAME [--html]", "show what the terminal's screen shows now", _snapshot_options, _NAME),
+    "send": Verb(
+        "NAME TEXT… [--no-enter] [--key KEY]…", "type text or keys", _send_options, _NAME, "text", _finish_send
+    ),
+    "interrupt": Verb("NAME", "interrupt what runs in the foreground, as Ctrl-C does", fixed=_NAME),
+    "wait": Verb(
+        "NAME [PATTERN|--port [N]|--silence S] [--timeout S]",
+        "wait for the end, for a text, a port or silence",
+        _wait_options,
+        _NAME,
+        finish=_finish_wait,
+        optional="pattern",
+    ),
+    "stop": Verb(
+        "NAME…|--label K=V…|--all [--grace S] [--now]",
+        "end all processes of sessions",
+        _stop_options,
+        tail="names",
+        finish=_finish_stop,
+    ),
+    "restart": Verb(
+        "NAME|--label K=V… [--env K=V]…",
+        "stop a session and start its program anew",
+        _restart_options,
+        finish=_finish_restart,
+        optional="name",
+    ),
+    "remove": Verb(
+        "NAME…|--label K=V… [--force] [--keep-log]",
+        "forget ended sessions",
+        _remove_options,
+        tail="names",
+        finish=_finish_group,
+    ),
+    "clean": Verb(_CLEAN, "forget ended sessions by age, number or size", _clean_options, finish=_finish_list),
+    "resize": Verb("NAME RxC", "set the size of the terminal", fixed=("name", "size"), finish=_finish_resize),
+    "doctor": Verb("", "check that everything sessions need is here"),
+}
+
+# What people type who know other programs.
+OTHER_WORDS: Mapping[str, str] = {
+    "attach": "show",
+    "delete": "remove",
+    "kill": "stop",
+    "log": "tail",
+    "logs": "tail",
+    "ls": "list",
+    "gc": "clean",
+    "new": "start",
+    "prune": "clean",
+    "ps": "list",
+    "rm": "remove",
+    "run": "start",
+    "status": "info",
+}
