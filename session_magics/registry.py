@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from session_magics.backends import Backend, Start
-from session_magics.backends.choice import Backends, choose, may_live_on
+from session_magics.backends.choice import Backends, abandoned, choose, may_live_on
 from session_magics.catalogue import Catalogue
 from session_magics.environment import environment
 from session_magics.errors import (
@@ -211,6 +211,7 @@ class Registry(Catalogue):
         if not _over(state):
             raise SessionExists(name, describe(state))
         if owner is None:
+            self._end_what_lives_on(key, id, state)
             self.store.remove(id, key)
 
     def _launch(self, start: Start) -> None:
@@ -233,8 +234,7 @@ class Registry(Catalogue):
             state = self.store.state(old)
             if isinstance(state, Running | BackingOff | Unknown):
                 raise SessionExists(self._shown(key), describe(state))
-            if isinstance(state, Lost) or (isinstance(state, Exited) and state.background):  # something may live on
-                Session(self.store, self.backend, self._shown(key), old).stop()
+            self._end_what_lives_on(key, old, state)
             try:
                 self.store.takeover(key, old, id)
             except FileExistsError:
@@ -328,10 +328,19 @@ class Registry(Catalogue):
         return key, id
 
     def _remove(self, key: str, id: str, *, force: bool, keep_log: bool) -> None:
-        state = self.store.state(id) if id else None
-        if isinstance(state, Lost) or (state is not None and force and not _over(state)):
-            Session(self.store, self.backend, self._shown(key), id).stop()
+        if id:
+            state = self.store.state(id)
+            if force and not _over(state):
+                Session(self.store, self.backend, self._shown(key), id).stop()
+            else:
+                self._end_what_lives_on(key, id, state)
         self.store.remove(id, key, keep_log=keep_log)
+
+    def _end_what_lives_on(self, key: str, id: str, state: State) -> None:
+        """End what a program that has ended left behind, and what has lost its holder."""
+        behind = isinstance(state, Exited) and state.background
+        if behind or isinstance(state, Lost) or (_over(state) and abandoned(self.store.directory(id))):
+            Session(self.store, self.backend, self._shown(key), id).stop()
 
     def stop_all(
         self,
@@ -361,7 +370,7 @@ def _over(state: State) -> bool:
 
 
 def _stoppable(info: SessionInfo) -> bool:
-    return not _over(info.state) or (isinstance(info.state, Lost) and may_live_on(info.directory))
+    return not _over(info.state) or may_live_on(info.directory, info.id)
 
 
 def _owner(token: str | None) -> tuple[int, int] | None:

@@ -195,6 +195,32 @@ def test_line_04_a_holder_that_is_killed_while_its_program_ends_tells_no_lie(
     assert seen == {Lost, Exited}, "the kills fell on one side alone"
 
 
+@pytest.mark.parametrize("how", ["stop", "stop all", "start", "remove"])
+def test_line_04_what_an_ended_program_left_behind_does_not_outlive_the_session(registry: Registry, how: str) -> None:
+    session = registry.start("parent", Command(("sh", "-c", "trap '' HUP; sleep 1000 & echo up; exit 7")))
+    until(lambda: isinstance(session.state(), Exited))
+    record = registry.store.run(session.id)
+    assert record
+    os.kill(record.holder, signal.SIGKILL)
+    until(lambda: not alive(record.holder, record.holder_tick))
+    assert len(members(session)) == 1
+    match how:
+        case "stop":
+            session.stop()
+        case "stop all":
+            assert registry.stop_all() == ["parent"]
+            assert registry.stop_all() == []
+        case "start":
+            registry.start("parent", Command(("true",))).wait(10)
+        case "remove":
+            registry.remove("parent")
+    assert members(session) == []
+
+
+def members(session: Session) -> list[int]:
+    return carrying(f"SESSION_MAGICS_SESSION={session.id}".encode())
+
+
 # ------------------------------------------------------------------- a reboot
 
 AFTER_REBOOT = """
