@@ -24,6 +24,7 @@ def write_run(
         "holder_tick": processes.start_tick(os.getpid()), "pid": pid,
         "tick": processes.start_tick(pid) if pid else 0, "generation": generation, "since": since,
         "protocol": wire.VERSION, "until": until, "size": list(size),
+        "pid_namespace": processes.pid_namespace(),
     }  # fmt: skip
     if lost:
         record["lost"] = lost

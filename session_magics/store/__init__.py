@@ -138,12 +138,12 @@ class Store(Names):
     # ---------------------------------------------------------------- reading
 
     @functools.cached_property
-    def _machine(self) -> tuple[str, str]:
-        from session_magics.holder.processes import boot_id  # only where a session was lost
+    def _machine(self) -> tuple[str, str, int]:
+        from session_magics.holder.processes import boot_id, pid_namespace  # only where a session was lost
 
-        return boot_id(), socket.gethostname()
+        return boot_id(), socket.gethostname(), pid_namespace()
 
-    def _identity(self) -> tuple[str, str]:
+    def _identity(self) -> tuple[str, str, int]:
         return self._machine
 
     def spec(self, id: str) -> Spec:
