@@ -199,6 +199,7 @@ class Registry(Catalogue):
             name_file=self.store.name_file(key) if owner else None,
         )
         self._launch(start)
+        self.store.sweep_now_and_then()
         return Session(self.store, self.backend, name, spec.id)
 
     def _clear_shadow(self, name: str, owner: str | None) -> None:

@@ -1,0 +1,252 @@
+"""Lines 11 to 16: many writers, killed writers, damage, full disks, unusable roots, and lists that do not wait."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+import leaks
+from conftest import LiveKernel  # noqa: F401
+from others import PROJECT, in_another_process
+from rounds import DEADLINE, sessions, until_state
+from session_magics import Command, Lost, Registry, Running
+from session_magics.store import Store
+
+pytestmark = pytest.mark.timeout(120)
+SLEEP = Command(("sleep", "1000"))
+
+# ------------------------------------------------------------------ many writers
+
+WRITERS = 8
+UPDATES = 200  # of each writer
+KILLS = 40
+NAMES = 4  # that a writer has
+P99 = 0.1
+
+# Changes its own names and sessions; says what it is about to do, and that it is done and how long that took.
+WRITER = f"""
+import os, random, sys, time; sys.path.insert(0, {PROJECT!r})
+from dataclasses import replace
+from pathlib import Path
+from session_magics.model import Spec
+from session_magics.store import Store
+store, mine, first, last, seed = Store(Path(sys.argv[1])), sys.argv[2], *map(int, sys.argv[3:6])
+draw = random.Random(seed * 1000 + first)
+def say(*words):
+    os.write(1, (" ".join(map(str, words)) + "\\n").encode())
+for number in range(first, last):
+    name = f"{{mine}}-{{draw.randrange({NAMES})}}"
+    old = store.resolve(name)
+    did = draw.choice(["write", "write", "take over", "remove"]) if old else "create"
+    new = store.new_id() if did in ("create", "take over") else old
+    say("try", number, name, did.split()[0], new)
+    began = time.monotonic()
+    if did in ("create", "take over"):
+        store.create(Spec(new, name, ("true",), "/", labels={{"number": str(number)}}))
+    if did == "create":
+        store.claim(name, new)
+    elif did == "take over":
+        store.takeover(name, old, new)
+        store.discard(old)
+    elif did == "write":
+        store.write_spec(replace(store.spec(old), labels={{"number": str(number)}}))
+    else:
+        store.remove(old, name)
+    say("did", number, time.monotonic() - began)
+"""
+
+
+class Writer:
+    """A process that updates the registry; killed, it is followed by another, which does the rest."""
+
+    def __init__(self, store: Store, mine: str, seed: int) -> None:
+        self.store, self.mine, self.seed = store, mine, seed
+        self.next, self.times = 0, list[float]()
+        self.truth: dict[str, tuple[str, int]] = {}  # name → its session and the last update that was acknowledged
+        self.open: tuple[str, str, str, int] | None = None  # an update that was cut off
+        self.process = self.start()
+
+    def start(self) -> subprocess.Popen[str]:
+        arguments = [str(self.store.root), self.mine, str(self.next), str(UPDATES), str(self.seed)]
+        command = [sys.executable, "-c", WRITER, *arguments]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def follow(self, *, kill: bool) -> None:
+        """Take in what it says to its end; after a kill, hold the registry against that, and go on."""
+        if kill:
+            self.process.kill()
+        said, complaint = self.process.communicate(timeout=DEADLINE)
+        assert not complaint, complaint
+        for line in said.splitlines():
+            self.take(line.split())
+        if self.open is not None:
+            self.settle()
+        self.compare()
+
+    def take(self, words: list[str]) -> None:
+        if words[0] == "try":
+            number, name, did, id = words[1:]
+            self.open, self.next = (name, did, id, int(number)), int(number) + 1
+            return
+        assert self.open is not None
+        self.times.append(float(words[2]))
+        name, did, id, count = self.open
+        self.open = None
+        if did == "remove":
+            del self.truth[name]
+        else:
+            self.truth[name] = (id, count)
+
+    def settle(self) -> None:
+        """Of an update that was not acknowledged either all or nothing is there."""
+        assert self.open is not None
+        name, did, id, number = self.open
+        self.open = None
+        now = self.store.resolve(name)
+        if did == "remove" and now is None:
+            del self.truth[name]
+        elif did != "remove" and now == id and self.number(id) == number:
+            self.truth[name] = (id, number)
+
+    def number(self, id: str) -> int:
+        return int(self.store.spec(id).labels["number"])
+
+    def compare(self) -> None:
+        names = {name: id for name, id in self.store.names().items() if name.startswith(f"{self.mine}-")}
+        assert {name: (id, self.number(id)) for name, id in names.items()} == self.truth
+
+
+READER = f"""
+import sys; sys.path.insert(0, {PROJECT!r})
+from pathlib import Path
+from session_magics.model import Unknown
+from session_magics.store import Store
+from session_magics.store.states import STARTING
+store, reads = Store(Path(sys.argv[1])), 0
+print("go", flush=True)
+import select
+while not select.select([sys.stdin], [], [], 0)[0]:
+    for name, info in store.infos().items():
+        reads += 1
+        torn = isinstance(info.state, Unknown) and info.state != STARTING
+        assert not torn and info.argv == ("true",) and info.labels["number"].isdigit(), info
+print(reads)
+"""
+
+
+def test_line_11_killed_writers_lose_nothing_and_no_reader_sees_half_of_anything(
+    tmp_path: Path, rounds: Callable[[int, int], int]
+) -> None:
+    reads, times = 0, list[float]()
+    for seed in range(rounds(20, 1)):
+        store = Store(tmp_path / f"registry-{seed}")
+        readers = [in_a_process(READER, store.root) for _ in range(2)]
+        draw, writers = random.Random(seed), [Writer(store, f"w{number}", seed) for number in range(WRITERS)]
+        for _ in range(KILLS):
+            time.sleep(draw.uniform(0, 0.06))  # the moment is what the test is about
+            writer = draw.choice(writers)
+            writer.follow(kill=True)
+            writer.process = writer.start()
+        for writer in writers:
+            writer.follow(kill=False)
+            assert writer.next == UPDATES
+            times += writer.times
+        for reader in readers:
+            said, complaint = reader.communicate("", timeout=DEADLINE)
+            assert reader.returncode == 0, complaint
+            reads += int(said)
+        nothing_is_left_over(store)
+    times.sort()
+    assert reads >= 10_000 and times[len(times) * 99 // 100] <= P99, (reads, times[len(times) * 99 // 100])
+
+
+def in_a_process(code: str, *arguments: object) -> subprocess.Popen[str]:
+    """A process of Python that has said that it is ready."""
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None and process.stdout.readline() == "go\n"
+    return process
+
+
+def nothing_is_left_over(store: Store) -> None:
+    """Once what killed writers left is old enough to be nobody's, the next start takes it away."""
+    past = time.time() - 7200
+    for path in store.root.rglob("*"):
+        os.utime(path, (past, past), follow_symlinks=False)
+    with sessions(store.root) as registry:
+        registry.start("next", SLEEP)
+        claimed = set(store.names().values())
+        assert set(os.listdir(store.root / "sessions")) == claimed
+        files = {path.name for path in (store.root / "sessions").glob("*/*")}
+        assert files == {"exit", "spec.json", "alive", "run.json", "sock", "log.idx"}
+        assert set(os.listdir(store.root / "names")) == set(store.names())
+        registry.remove("next", force=True)
+
+
+# ---------------------------------------------------------------- many starters
+
+STARTER = """
+print("go", flush=True)
+for line in sys.stdin:
+    name = line.strip()
+    try:
+        print(r.start(name, Command(("sleep", "1000"))).id, flush=True)
+    except SessionExists:
+        print("-", flush=True)
+"""
+STARTERS = 8
+
+
+@contextmanager
+def starters(root: Path) -> Iterator[Callable[[str], list[str]]]:
+    """Eight processes that start the name they are told, all at once; the answers."""
+    with ExitStack() as stack:
+        each = [stack.enter_context(in_another_process(root, STARTER)) for _ in range(STARTERS)]
+        for one in each:
+            assert one.stdout is not None and one.stdout.readline() == "go\n"
+
+        def start(name: str) -> list[str]:
+            for one in each:
+                assert one.stdin is not None
+                one.stdin.write(name + "\n")
+                one.stdin.flush()
+            return [one.stdout.readline().strip() for one in each if one.stdout is not None]
+
+        try:
+            yield start
+        finally:
+            for one in each:
+                assert one.stdin is not None
+                one.stdin.close()
+
+
+def test_line_12_of_eight_starters_of_one_name_one_wins(registry: Registry, rounds: Callable[[int, int], int]) -> None:
+    with starters(registry.store.root) as start:
+        for number in range(rounds(500, 12)):
+            for stale in (False, True, True):
+                won = [answer for answer in start("one") if answer != "-"]
+                assert len(won) == 1, won
+                session = registry.get("one")
+                state = session.state()
+                assert session.id == won[0] and isinstance(state, Running), state
+                assert os.listdir(registry.store.root / "sessions") == won
+                assert [process.pid for process in leaks.processes_of(registry.store.root)].count(state.pid) == 1
+                if stale and number % 2:  # the name is left to a session that is lost
+                    record = registry.store.run(session.id)
+                    assert record is not None
+                    os.kill(record.holder, signal.SIGKILL)
+                    until_state(session, Lost)
+                else:
+                    session.stop(now=True)
+            registry.remove("one", force=True)
