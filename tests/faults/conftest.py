@@ -17,6 +17,7 @@ import pytest
 import leaks
 import registries
 import rounds as repeated
+from disks import need_root
 from session_magics import Registry
 from session_magics.backends import native
 
@@ -51,12 +52,6 @@ def registry(root: Path) -> Iterator[Registry]:
         yield opened
 
 
-def need_root(what: str) -> None:
-    """Skip a test that only root on Linux can run."""
-    if sys.platform != "linux" or os.geteuid() != 0:
-        pytest.skip(f"{what} needs root on Linux")
-
-
 # ----------------------------------------------------------------- small disks
 
 
@@ -83,22 +78,6 @@ def mount_disk(root: Path) -> Iterator[Callable[..., Path]]:
         subprocess.run(["umount", "-l", place], check=True)
         place.rmdir()
     assert not found
-
-
-def fill(disk: Path) -> None:
-    """Take all bytes that are free on a small disk, to the last one."""
-    with open(disk / "ballast", "ab", buffering=0) as ballast:
-        for size in (65536, 4096, 1):
-            try:
-                while ballast.write(b"x" * size) == size:
-                    pass
-            except OSError:
-                continue
-
-
-def free(disk: Path) -> None:
-    """Give back what ``fill`` took."""
-    (disk / "ballast").unlink(missing_ok=True)
 
 
 # ----------------------------------------- programs in a namespace, under a trace
