@@ -114,7 +114,10 @@ class Server:
     def __init__(self, kernel: Kernel, registry: Registry, backend: str = "native") -> None:
         argv, name = (sys.executable, "-I", "-S", "-u", "-c", SERVER), f"{backend}-server"
         start = f"Registry().start({name!r}, Command({argv!r}), backend={backend!r})"
-        run(kernel, f"from session_magics import Command, Registry\n_ = {start}.wait_for('port [0-9]+\\\\n', {DEADLINE})")
+        run(
+            kernel,
+            f"from session_magics import Command, Registry\n_ = {start}.wait_for('port [0-9]+\\\\n', {DEADLINE})",
+        )
         self.session = registry.get(name)
         self.state = self.session.state()
         assert isinstance(self.state, Running)
