@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from session_magics.backends.choice import may_live_on
+from session_magics.backends.choice import abandoned, may_live_on
 from session_magics.catalogue import Catalogue
 from session_magics.errors import SessionExists, SessionNotFound, StoreError
 from session_magics.model import Exited, FailedToStart, Lost, SessionInfo, State, describe
@@ -41,10 +41,19 @@ class Endings(Catalogue):
         return key, id
 
     def _remove(self, key: str, id: str, *, force: bool, keep_log: bool) -> None:
-        state = self.store.state(id) if id else None
-        if isinstance(state, Lost) or (state is not None and force and not over(state)):
-            Session(self.store, self.backend, self._shown(key), id).stop()
+        if id:
+            state = self.store.state(id)
+            if force and not over(state):
+                Session(self.store, self.backend, self._shown(key), id).stop()
+            else:
+                self._end_what_lives_on(key, id, state)
         self.store.remove(id, key, keep_log=keep_log)
+
+    def _end_what_lives_on(self, key: str, id: str, state: State) -> None:
+        """End what a program that has ended left behind, and what has lost its holder."""
+        behind = isinstance(state, Exited) and state.background
+        if behind or isinstance(state, Lost) or (over(state) and abandoned(self.store.directory(id))):
+            Session(self.store, self.backend, self._shown(key), id).stop()
 
     def stop_all(
         self,
@@ -74,4 +83,4 @@ def over(state: State) -> bool:
 
 
 def _stoppable(info: SessionInfo) -> bool:
-    return not over(info.state) or (isinstance(info.state, Lost) and may_live_on(info.directory))
+    return not over(info.state) or may_live_on(info.directory, info.id)

@@ -25,10 +25,8 @@ from session_magics.model import (
     DEFAULT_SIZE,
     BackingOff,
     Command,
-    Exited,
     FailedToStart,
     Lifetime,
-    Lost,
     RestartLimit,
     RestartPolicy,
     Running,
@@ -205,6 +203,7 @@ class Registry(Endings):
             name_file=self.store.name_file(key) if owner else None,
         )
         self._launch(start)
+        self.store.sweep_now_and_then()
         return Session(self.store, self.backend, name, spec.id)
 
     def _clear_shadow(self, name: str, owner: str | None) -> None:
@@ -217,6 +216,7 @@ class Registry(Endings):
         if not over(state):
             raise SessionExists(name, describe(state))
         if owner is None:
+            self._end_what_lives_on(key, id, state)
             self.store.remove(id, key)
 
     def _launch(self, start: Start) -> None:
@@ -239,8 +239,7 @@ class Registry(Endings):
             state = self.store.state(old)
             if isinstance(state, Running | BackingOff | Unknown):
                 raise SessionExists(self._shown(key), describe(state))
-            if isinstance(state, Lost) or (isinstance(state, Exited) and state.background):  # something may live on
-                Session(self.store, self.backend, self._shown(key), old).stop()
+            self._end_what_lives_on(key, old, state)
             try:
                 self.store.takeover(key, old, id)
             except FileExistsError:

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from session_magics import text
 from session_magics.backends import Backend, Link
+from session_magics.backends.choice import abandoned
 from session_magics.errors import (
     SessionError,
     SessionNotRunning,
@@ -265,7 +266,7 @@ class Session:
     def _over(self) -> bool:
         """Whether nothing of this session can live any more: the end of all is on record."""
         state = self.settled()
-        return isinstance(state, Exited) and not state.background
+        return isinstance(state, Exited) and not state.background and not abandoned(self.directory)
 
     def cell(self, cell_text: str, *, hidden: bool = False) -> Cell:
         """Run shell text in a shell session; see ``session_magics.shell.Cell``.

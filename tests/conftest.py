@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import tempfile
@@ -22,6 +23,16 @@ fake, real = registries.fake, registries.real
 
 # Seconds for a cell of a test; far more than any needs.
 CELL_LIMIT = 30.0
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    # Here and not where it matters most, as only the conftest files of the folders that pytest is given are asked.
+    parser.addoption("--full", action="store_true", help="as many rounds as a release needs (SESSION_MAGICS_FULL=1)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--full"):
+        os.environ["SESSION_MAGICS_FULL"] = "1"  # before the modules of tests, which ask for it, are imported
 
 
 @pytest.fixture(scope="session")

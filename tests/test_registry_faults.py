@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import os
-import random
-import re
 import threading
 import time
 from pathlib import Path
 
 import pytest
 
-import leaks
 from others import in_another_process, said
-from rounds import rounds, until
 from session_magics import (
     Command,
     Exited,
-    FailedToStart,
     Lost,
     Registry,
     Running,
     StoreError,
     Unknown,
 )
-from session_magics.store.states import STARTING
 
 SLEEP = Command(("sleep", "60"))
 PROJECT = str(Path(__file__).parent.parent)
@@ -59,27 +53,6 @@ def test_a_list_of_two_hundred_is_quick(fake: Registry) -> None:
     assert min(times) < 0.05, f"{min(times) * 1000:.0f} ms"
 
 
-def test_of_many_processes_that_start_one_name_one_wins(real: Registry) -> None:
-    code = (
-        "print('go', flush=True); input()\n"
-        "try: print(r.start('one', Command(('sleep', '60'))).id)\n"
-        "except SessionExists as error: print('exists')\n"
-    )
-    for _ in range(3):
-        processes = [in_another_process(real.store.root, code) for _ in range(8)]
-        for process in processes:
-            assert process.stdout is not None and process.stdout.readline() == "go\n"
-        for process in processes:
-            assert process.stdin is not None
-            process.stdin.write("\n")
-            process.stdin.flush()
-        words = [said(process) for process in processes]
-        winners = [word for word in words if word != "exists"]
-        assert len(winners) == 1 and real.get("one").id == winners[0]
-        assert os.listdir(real.store.root / "sessions") == winners
-        real.remove("one", force=True)
-
-
 def test_processes_that_want_one_detached_shell_all_get_it(real: Registry) -> None:
     code = "print('go', flush=True); input()\nprint(r.shell('main', lifetime='detached', rc=False).id)"
     processes = [in_another_process(real.store.root, code) for _ in range(6)]
@@ -91,34 +64,6 @@ def test_processes_that_want_one_detached_shell_all_get_it(real: Registry) -> No
         process.stdin.flush()
     ids = {said(process) for process in processes}
     assert ids == {real.get("main").id}
-
-
-@pytest.mark.timeout(300)
-def test_a_starter_killed_at_any_moment_leaves_a_free_name_or_the_truth(real: Registry) -> None:
-    count = rounds(30, 200)
-    code = "print('go', flush=True)\nr.start(sys.argv[1] if len(sys.argv) > 1 else NAME, Command(('sleep', '60')))"
-    names = []
-    for number in range(count):
-        name = f"s{number}"
-        process = in_another_process(real.store.root, code.replace("NAME", repr(name)))
-        assert process.stdout is not None and process.stdout.readline() == "go\n"
-        time.sleep(random.uniform(0, 0.1))  # the moment is what the test is about
-        process.kill()
-        process.communicate()
-        names.append(name)
-    for name in names:
-        until(lambda name=name: (found := real.find(name)) is None or found.state() != STARTING)  # type: ignore[misc]
-        found = real.find(name)
-        if found is None:
-            continue
-        state = found.state()
-        assert isinstance(state, Running | FailedToStart), f"{name}: {state}"
-        if isinstance(state, Running):
-            os.kill(state.pid, 0)
-            found.stop(now=True)
-    # What has a holder is stopped, so whatever still runs was started by nobody.
-    until(lambda: not leaks.processes_of(real.store.root), 5)
-    assert real.start(names[0], Command(("true",))).wait(5) == 0
 
 
 def test_threads_may_share_a_registry(fake: Registry) -> None:
@@ -198,23 +143,6 @@ def test_a_name_whose_file_leads_nowhere_can_be_removed(fake: Registry) -> None:
     assert one_line(caught.value)
     fake.remove("one")
     assert fake.infos() == []
-
-
-def test_a_root_that_cannot_be_used_is_told_in_one_line(tmp_path: Path) -> None:
-    (tmp_path / "target").mkdir(mode=0o700)
-    (tmp_path / "link").symlink_to(tmp_path / "target")
-    (tmp_path / "file").touch()
-    (tmp_path / "open").mkdir()
-    (tmp_path / "open").chmod(0o777)
-    places = [tmp_path / "link", tmp_path / "file", tmp_path / "open", Path("/proc/nowhere")]
-    if os.geteuid() == 0:
-        (tmp_path / "foreign").mkdir(mode=0o700)
-        os.chown(tmp_path / "foreign", 12345, 12345)
-        places.append(tmp_path / "foreign")
-    for place in places:
-        with pytest.raises(StoreError) as caught:
-            Registry(place)
-        assert one_line(caught.value) and re.search(re.escape(str(place)), str(caught.value))
 
 
 def test_an_uncommonly_long_root_works(tmp_path: Path) -> None:

@@ -105,10 +105,10 @@ def test_a_holder_that_comes_up_while_one_looks_is_seen(store: Store) -> None:
     _, directory = make(store)
     with ExitStack() as stack:
 
-        def identity() -> tuple[str, str]:  # asked for when the lock was found free and no end was read
+        def identity() -> tuple[str, str, int]:  # asked for when the lock was found free and no end was read
             stack.enter_context(holder(directory))
             (directory / "run.json").write_text(json.dumps(RUN | {"generation": 2, "pid": 12}))
-            return boot_id(), socket.gethostname()
+            return boot_id(), socket.gethostname(), 0
 
         assert observe(str(directory), identity)[0] == Running(12, 5.0)
 

@@ -35,7 +35,7 @@ from session_magics import (
     UsageMistake,
 )
 from session_magics.backends import Start
-from session_magics.backends.choice import may_live_on
+from session_magics.backends.choice import abandoned
 from session_magics.backends.native import NativeBackend
 from session_magics.backends.tmux import TmuxBackend
 from session_magics.environment import environment
@@ -200,7 +200,7 @@ def test_a_killed_server_loses_one_session_and_leaves_nothing(registry: Registry
     gone(holder, program)
     assert session.state() == Lost("its tmux server has ended")
     assert isinstance(other.state(), Running)
-    assert not may_live_on(session.directory)
+    assert not abandoned(session.directory)
 
 
 def test_a_program_that_the_server_took_along_has_no_code(registry: Registry) -> None:
@@ -285,7 +285,7 @@ def test_a_restart_by_policy_has_a_new_server_and_goes_on_with_the_log(registry:
     until(lambda: session.info().generation >= 2)
     session.wait_for(r"run\s+run", LIMIT)
     session.stop()
-    assert not may_live_on(session.directory)
+    assert not abandoned(session.directory)
 
 
 def test_a_session_of_a_kernel_ends_with_it(root: Path) -> None:
@@ -541,7 +541,7 @@ def test_the_record_says_who_holds_a_session(root: Path, registry: Registry) -> 
     assert [row["backend"] for row in rows["value"]] == ["tmux", "native", "native"]
     for session in (held, plain_one, shell):
         Registry(root).get(session.name).stop(now=True)  # which prefers the other
-    assert not may_live_on(held.directory)
+    assert not abandoned(held.directory)
 
 
 def test_a_record_without_a_backend_is_native(registry: Registry) -> None:

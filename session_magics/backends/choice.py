@@ -9,7 +9,9 @@ from pathlib import Path
 
 from session_magics.backends import Backend, Link, Start
 from session_magics.backends.native import NativeBackend
+from session_magics.environment import COOKIE
 from session_magics.errors import StoreError, UsageMistake
+from session_magics.holder import processes
 from session_magics.store.records import read_spec
 
 AUTO = "auto"
@@ -65,9 +67,19 @@ class Backends:
         return self._made[kind]
 
 
-def may_live_on(directory: Path) -> bool:
-    """Whether the program of a session that has lost its holder may still be on a terminal that is not the holder's."""
-    return os.path.lexists(directory / "tmux")
+def abandoned(directory: Path) -> bool:
+    """Whether the last holder was killed: it removes its sockets when it goes, and then nothing of the program lives.
+
+    An end on record does not tell that: a holder stays for what the program has left behind.
+    """
+    return any(os.path.lexists(directory / name) for name in ("sock", "tmux"))
+
+
+def may_live_on(directory: Path, id: str) -> bool:
+    """Whether something of a session lives that has lost its holder; on a terminal of tmux, as far as one can see."""
+    return os.path.lexists(directory / "tmux") or (
+        abandoned(directory) and bool(processes.carrying(f"{COOKIE}={id}".encode()))
+    )
 
 
 def choose(backend: Backend, asked: str | None, *, shell: bool) -> str:

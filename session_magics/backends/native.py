@@ -102,13 +102,19 @@ class NativeBackend:
 
     def force(self, directory: Path, id: str) -> tuple[int, ...]:
         """See Backend."""
-        run = None
-        with contextlib.suppress(StoreError):  # damaged: what carries the cookie is found all the same
-            run = read_run(str(directory))
-        alive = run is not None and processes.start_tick(run.holder) == run.holder_tick and held(str(directory))
-        root = run.holder if run is not None and alive else NOBODY
-        cookie = f"{COOKIE}={id}".encode()
-        return end_tree(root, cookie)
+        cookie = f"{COOKIE}={id}".encode()  # what carries it is found without a holder, and with a damaged record
+        return end_tree(living_holder(directory) or NOBODY, cookie)
+
+
+def living_holder(directory: Path) -> int:
+    """The pid of a session's holder, where it lives and its pid means the same process here; else 0."""
+    try:
+        run = read_run(str(directory))
+        here = run is not None and run.pid_namespace in (0, processes.pid_namespace())
+        same = run is not None and processes.start_tick(run.holder) == run.holder_tick
+        return run.holder if run is not None and here and same and held(str(directory)) else 0
+    except (StoreError, OSError):
+        return 0
 
 
 def end_tree(root: int, cookie: bytes) -> tuple[int, ...]:

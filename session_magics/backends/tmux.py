@@ -19,13 +19,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from session_magics.backends import Start
-from session_magics.backends.native import NativeBackend, end_tree
+from session_magics.backends.native import NativeBackend, end_tree, living_holder
 from session_magics.environment import COOKIE
-from session_magics.errors import StartFailed, StoreError, UsageMistake
+from session_magics.errors import StartFailed, UsageMistake
 from session_magics.holder import processes
 from session_magics.holder.tmux import SOCKET
-from session_magics.store.records import read_run
-from session_magics.store.states import held
 
 OLDEST = (3, 2)
 """The first tmux that may be used; all that is asked of it is there (the youngest part, window-size, since 2.9)."""
@@ -61,11 +59,7 @@ class TmuxBackend(NativeBackend):
 
     def force(self, directory: Path, id: str) -> tuple[int, ...]:
         """See Backend. A server without a holder is ended too; that of a holder that hangs is left to it."""
-        holder = 0
-        with contextlib.suppress(StoreError, OSError):
-            run = read_run(str(directory))
-            if run is not None and held(str(directory)) and processes.start_tick(run.holder) == run.holder_tick:
-                holder = run.holder
+        holder = living_holder(directory)
         survivors = super().force(directory, id)
         if holder:
             return survivors

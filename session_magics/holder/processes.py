@@ -198,6 +198,17 @@ def boot_id() -> str:
             return ""
 
 
+def pid_namespace() -> int:
+    """A number for the world in which our pids mean something; 0 where there is but one, or the system does not tell.
+
+    It may be given again after the end of a namespace: two that differ are certain, two that are equal are not.
+    """
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        return 0
+
+
 def become_subreaper() -> bool:
     """Make orphans among our descendants our children instead of init's; False where the system cannot."""
     if sys.platform != "linux":

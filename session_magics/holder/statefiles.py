@@ -22,16 +22,19 @@ def write_run(pid: int, generation: int, since: float, size: tuple[int, int], mo
         "schema": 1, "boot": processes.boot_id(), "host": os.uname().nodename, "holder": os.getpid(),
         "holder_tick": processes.start_tick(os.getpid()), "pid": pid,
         "tick": processes.start_tick(pid) if pid else 0, "generation": generation, "since": since,
-        "protocol": wire.VERSION, "size": list(size),
+        "protocol": wire.VERSION, "size": list(size), "pid_namespace": processes.pid_namespace(),
     }  # fmt: skip
     record.update(more)
     data = to_json(record).ljust(RUN_BYTES)
     try:
         _write("run.json.new", data, os.O_CREAT | os.O_TRUNC)
         os.rename("run.json.new", "run.json")
-    except OSError:
+    except OSError as error:
         _unlink("run.json.new")
-        _write("run.json", data, 0)  # over the old one: the only place that a full disk has left
+        try:
+            _write("run.json", data, 0)  # over the old one: the only place that a full disk has left
+        except FileNotFoundError:  # there is none at the first start
+            raise error from None
 
 
 def write_exit(generation: int, kind: str, value: int | str) -> None:

@@ -13,7 +13,7 @@ import re
 import time
 from collections.abc import Iterator
 
-from session_magics.durable import read_bounded, translated, write_atomic, write_exclusive
+from session_magics.durable import TEMP_PREFIX, read_bounded, translated, write_atomic, write_exclusive
 from session_magics.errors import StoreError, UsageMistake
 from session_magics.model import check_name
 from session_magics.store.records import read_spec
@@ -163,6 +163,8 @@ class Names:
         claimed = set()
         with translated(self._names):
             for key in os.listdir(self._names):
+                if key.startswith(TEMP_PREFIX):  # no claim yet, and never one if its starter was killed
+                    continue
                 with contextlib.suppress(OSError):
                     claimed.add(read_bounded(f"{self._names}/{key}", _ID_BYTES + 1).decode("ascii", "replace"))
             ids = [id for id in os.listdir(self._sessions) if ID.fullmatch(id) and id not in claimed]

@@ -77,6 +77,8 @@ class RunRecord:
     """How the program ended, where that was by itself and a policy has decided what comes after it."""
     size: tuple[int, int] | None = None
     """(rows, columns) of the terminal, where the holder says so; it may differ from what was asked for at the start."""
+    pid_namespace: int = 0
+    """Where its pids mean something; 0 if the holder does not say."""
     lost: str = ""
     """Why the holder has recorded no end, where it has seen that coming."""
 
@@ -138,6 +140,7 @@ def read_run(directory: str) -> RunRecord | None:
             until=_optional(_number, data.get("until")),
             end=_end(data) if "ended" in data else None,
             size=_optional(_size, data.get("size")),
+            pid_namespace=_whole(data.get("pid_namespace", 0)),
             lost=_text(data.get("lost", "")),
         )
     except (KeyError, TypeError, ValueError, OverflowError) as error:

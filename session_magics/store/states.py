@@ -24,8 +24,8 @@ STARTING = Unknown("the holder is starting")
 SETTLE_TRIES = 5
 """Looks at a session that changes while it is looked at; two were enough in every test."""
 
-Identity = Callable[[], tuple[str, str]]
-"""Returns (boot id, host) of this machine; called only when it matters."""
+Identity = Callable[[], tuple[str, str, int]]
+"""Returns (boot id, host, PID namespace) of this process; called only when it matters."""
 
 
 def held(directory: str) -> bool:
@@ -49,13 +49,15 @@ def held(directory: str) -> bool:
 def observe(directory: str, identity: Identity) -> tuple[State, RunRecord | None]:
     """Return the state of a session, and its run record where there is a readable one. Never raises."""
     try:
+        before = None
         for _ in range(SETTLE_TRIES):
             # The probe comes first: with the lock free nothing is written any more, so what is read then is final.
             alive = held(directory)
             seen = _read(directory, identity, alive=alive)
-            if alive or not isinstance(seen[0], Lost | FailedToStart) or not held(directory):
+            if alive or not isinstance(seen[0], Lost | FailedToStart) or seen == before:
                 return seen
-            # A new holder came up between the probe and the reading: what was read says nothing about it.
+            # Unless a new holder came up in between, and has perhaps gone again: so it must be the same twice.
+            before = seen
     except OSError as error:
         return Unknown(error.strerror or str(error)), None
     return Unknown("it keeps changing"), seen[1]
@@ -112,12 +114,14 @@ def _never_ran(directory: str) -> State:
 
 
 def _loss(run: RunRecord, identity: Identity) -> str:
-    boot, host = identity()
+    boot, host, namespace = identity()
     if run.host != host:
         return f"on host {run.host}"
     if run.lost:
         return run.lost
-    return "holder killed" if run.boot == boot else "reboot"
+    if run.boot != boot:
+        return "reboot"
+    return "in another PID namespace" if run.pid_namespace not in (0, namespace) else "holder killed"
 
 
 def session_info(directory: str, name: str, identity: Identity) -> SessionInfo:

@@ -1,14 +1,12 @@
-"""Whatever happens to a kernel: detached sessions go on without a gap, its own sessions go with it, all of them."""
+"""Kernels that are struck, sessions that have to go on all the same, and shells that have to go with their kernel."""
 
 from __future__ import annotations
 
 import os
-import random
 import re
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -16,21 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from subprocess import DEVNULL
 
-import pytest
-
-import leaks
 from cell_kernel import LIVE, Kernel
-from rounds import DEADLINE, alive, rounds, sessions, until
-from session_magics import FailedToStart, Registry, Running, Unknown
+from rounds import DEADLINE, alive, until
+from session_magics import Registry, Running
 from session_magics.holder import processes
 
 SERVES_WITHIN = 1.0  # seconds after the blow
-GONE_WITHIN = 3.0
-PACKAGES = str(Path(__file__).parents[1])
-ROUNDS = 4
-FULL_ROUNDS = 20
-
-DEADLY = ("restart", "shutdown", "kill the pid", "kill the group")
 
 # Says once it serves on which port, then a number every 5 ms; answers each connection with its pid.
 SERVER = """
@@ -68,18 +57,6 @@ echo $$ >>pids
 until [ "$(wc -l <pids)" = 8 ]; do sleep 0.01; done
 """
 LEFT_COUNT = 8
-
-pytestmark = [
-    pytest.mark.kernel,
-    pytest.mark.skipif(sys.platform != "linux", reason="finds processes through /proc"),
-    pytest.mark.timeout(rounds(120, 600)),
-]
-
-
-@pytest.fixture
-def registry(root: Path) -> Iterator[Registry]:
-    with sessions(root) as opened:
-        yield opened
 
 
 @contextmanager
@@ -134,15 +111,18 @@ def reconnect(kernel: Kernel) -> None:
 class Server:
     """A detached session, started from a kernel, that has to go on without a gap."""
 
-    def __init__(self, kernel: Kernel, registry: Registry) -> None:
-        argv = (sys.executable, "-I", "-S", "-u", "-c", SERVER)
-        start = f"Registry().start('server', Command({argv!r})).wait_for('port [0-9]+', {DEADLINE})"
-        run(kernel, f"from session_magics import Command, Registry\n_ = {start}")
-        self.session = registry.get("server")
+    def __init__(self, kernel: Kernel, registry: Registry, backend: str = "native") -> None:
+        argv, name = (sys.executable, "-I", "-S", "-u", "-c", SERVER), f"{backend}-server"
+        start = f"Registry().start({name!r}, Command({argv!r}), backend={backend!r})"
+        run(
+            kernel,
+            f"from session_magics import Command, Registry\n_ = {start}.wait_for('port [0-9]+\\\\n', {DEADLINE})",
+        )
+        self.session = registry.get(name)
         self.state = self.session.state()
         assert isinstance(self.state, Running)
         self.pid, self.tick = self.state.pid, processes.start_tick(self.state.pid)
-        found = re.search(rb"port (\d+)", self.session.output())
+        found = re.search(rb"port (\d+)\r", self.session.output())
         assert found
         self.port = int(found[1])
 
@@ -183,74 +163,3 @@ class Own:
 
     def left(self) -> list[int]:
         return [pid for pid, tick in self.started.items() if alive(pid, tick)]
-
-
-@pytest.mark.parametrize("blow", DEADLY)
-def test_what_is_detached_goes_on_and_what_is_the_kernels_goes_with_it(
-    root: Path, registry: Registry, blow: str
-) -> None:
-    for _ in range(rounds(ROUNDS, FULL_ROUNDS)):
-        with new_kernel(root) as kernel:
-            server, own = Server(kernel, registry), Own(kernel, registry)
-            strike(kernel, blow)
-            struck = time.monotonic()
-            server.goes_on()
-            until(lambda: not own.left(), struck + GONE_WITHIN - time.monotonic(), what=own.left)  # noqa: B023
-            until(lambda: not own.directory.exists(), GONE_WITHIN)  # noqa: B023
-            assert [info.name for info in registry.infos()] == ["server"]
-        server.goes_on()
-        server.session.stop(now=True)
-
-
-STARTER = """
-import sys; sys.path.insert(0, {packages!r})
-from session_magics import Command, Registry
-registry = Registry()
-print("go", flush=True)
-registry.start("name", Command(("sleep", "1000")), lifetime={lifetime!r})
-sys.stdin.read()
-"""
-
-
-@pytest.mark.parametrize("lifetime", ["detached", "kernel"])
-def test_a_start_that_is_cut_off_leaves_the_truth(root: Path, registry: Registry, lifetime: str) -> None:
-    draw = random.Random(2)
-    for _ in range(rounds(10, 250)):
-        code = STARTER.format(packages=PACKAGES, lifetime=lifetime)
-        starter = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        assert starter.stdout
-        assert starter.stdout.readline() == b"go\n"
-        time.sleep(draw.uniform(0, 0.04))  # the race itself
-        starter.kill()
-        starter.communicate()
-        until(lambda: not any(isinstance(info.state, Unknown) for info in registry.infos()), what=registry.infos)
-        if lifetime == "kernel":
-            until(lambda: all(isinstance(info.state, FailedToStart) for info in registry.infos()), GONE_WITHIN)
-        for info in registry.infos():
-            assert isinstance(info.state, Running | FailedToStart), info
-            session = registry.get(info.name)
-            session.stop(now=True)
-            until(lambda: not getattr(session.state(), "background", False))  # noqa: B023
-            registry.remove(info.name)
-        until(lambda: not leaks.processes_of(root), what=lambda: leaks.processes_of(root))
-
-
-def test_an_interrupt_of_the_kernel_reaches_neither(root: Path, registry: Registry) -> None:
-    with new_kernel(root) as kernel:
-        server, own = Server(kernel, registry), Own(kernel, registry)
-        for _ in range(rounds(ROUNDS, FULL_ROUNDS)):
-            strike(kernel, "interrupt")
-            server.goes_on()
-            assert run(kernel, "%%sh_session\necho $$").strip() in map(str, own.started)
-            assert own.left() == list(own.started)
-
-
-def test_a_restarted_kernel_has_a_fresh_shell_and_sees_what_is_detached(root: Path, registry: Registry) -> None:
-    with new_kernel(root) as kernel:
-        server = Server(kernel, registry)
-        run(kernel, "%%sh_session\nLEFT=old")
-        strike(kernel, "restart")
-        reconnect(kernel)
-        assert run(kernel, "%%sh_session\necho ${LEFT-fresh}") == "fresh\n"
-        assert "running" in run(kernel, "%session list")
-        server.goes_on()
