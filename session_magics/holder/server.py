@@ -43,6 +43,8 @@ class Client:
         self.watch: tuple[int, int] | None = None
         self.asked = False
         """Whether a whole frame has ever come."""
+        self.gone = False
+        """Whether it has hung up, though not all that it said may have been heard."""
         self._decoder = wire.Decoder()
         self._out = bytearray()
 
@@ -73,6 +75,7 @@ class Client:
             self._flush()
         if self.fd < 0 or not events & (READ | GONE):
             return
+        self.gone = bool(events & GONE)
         try:
             data = self._connection.recv(1 << 20)
         except BlockingIOError:
