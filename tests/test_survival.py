@@ -186,7 +186,7 @@ class Own:
 
 
 @pytest.mark.parametrize("blow", DEADLY)
-def test_what_is_detached_goes_on_and_what_is_the_kernels_goes_with_it(
+def test_jupyter_client_104_what_is_detached_goes_on_and_what_is_the_kernels_goes_with_it(
     root: Path, registry: Registry, blow: str
 ) -> None:
     for _ in range(rounds(ROUNDS, FULL_ROUNDS)):

@@ -45,7 +45,7 @@ class Requests:
     def _input(self, client: Client, fields: list[bytes]) -> None:
         request, data, secret = fields[0], fields[1], fields[2:3] == [b"1"]
         terminal = self._holder.terminal
-        if client.gone:
+        if client.hung_up():
             return  # keys that came while we could not answer: whoever typed them was told that they are dropped
         if terminal is None or terminal.tty_fd < 0:
             client.send(wire.ERROR, request, b"not-running", b"")

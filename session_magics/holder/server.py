@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _socket
 import os
+import select
 import struct
 
 from session_magics.holder import wire
@@ -43,8 +44,6 @@ class Client:
         self.watch: tuple[int, int] | None = None
         self.asked = False
         """Whether a whole frame has ever come."""
-        self.gone = False
-        """Whether it has hung up, though not all that it said may have been heard."""
         self._decoder = wire.Decoder()
         self._out = bytearray()
 
@@ -54,6 +53,12 @@ class Client:
             return
         self._out += wire.frame(kind, *fields)
         self._flush()
+
+    def hung_up(self) -> bool:
+        """Whether nobody is there any more, though not all that was said may have been heard."""
+        poll = select.poll()
+        poll.register(self.fd, 0)
+        return bool(poll.poll(0))
 
     def _flush(self) -> None:
         try:
@@ -75,7 +80,6 @@ class Client:
             self._flush()
         if self.fd < 0 or not events & (READ | GONE):
             return
-        self.gone = bool(events & GONE)
         try:
             data = self._connection.recv(1 << 20)
         except BlockingIOError:
