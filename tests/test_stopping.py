@@ -133,7 +133,9 @@ def test_a_stop_now_gives_no_grace(grow: Callable[..., Tree]) -> None:
 
 
 @pytest.mark.parametrize("second", [{"now": True}, {"grace": 0.2}])
-def test_supervisor_1073_a_second_stop_cuts_a_long_grace_short(grow: Callable[..., Tree], second: dict[str, float]) -> None:
+def test_supervisor_1073_a_second_stop_cuts_a_long_grace_short(
+    grow: Callable[..., Tree], second: dict[str, float]
+) -> None:
     tree = grow("sh stay &\n" + STUBBORN + SCRIPTS["deaf"], 4)
     first = threading.Thread(target=lambda: tree.session.stop(600))
     first.start()

@@ -22,7 +22,7 @@ import session_magics
 from disks import fill, free
 from held import command_line, kill, kill_holder, record, rewrite
 from others import PROJECT, in_another_process, said
-from rounds import rounds, sessions, until, until_state
+from rounds import alive, rounds, sessions, until, until_state
 from session_magics import (
     Command,
     Exited,
@@ -312,7 +312,7 @@ def test_pueue_119_stop_and_remove_in_the_same_instant_have_one_outcome(registry
     """The two together broke a thread of the daemon, which then answered by halves."""
     for number in range(rounds(20, 200)):
         session = registry.start("one", SLEEP)
-        pid, wrong = session.info().pid, []
+        run, wrong = record(session), []
         barrier = threading.Barrier(2)
 
         def act(call: object, barrier: threading.Barrier = barrier, wrong: list[Exception] = wrong) -> None:
@@ -333,7 +333,7 @@ def test_pueue_119_stop_and_remove_in_the_same_instant_have_one_outcome(registry
             thread.start()
         for thread in threads:
             thread.join()
-        assert not wrong and not psutil.pid_exists(pid or 0)
+        assert not wrong and not alive(run.pid, run.tick)
         if registry.find("one") is not None:
             assert isinstance(session.settled(), Exited)
             registry.remove("one")
