@@ -14,12 +14,13 @@ from types import MappingProxyType
 import pytest
 from jupyter_core.utils import ensure_event_loop
 
+import disks
 import leaks
 import registries
 from cell_kernel import Kernel
 from score_cells import Record
 
-fake, real = registries.fake, registries.real
+fake, real, disk, mount_disk = registries.fake, registries.real, disks.disk, disks.mount_disk
 
 # Seconds for a cell of a test; far more than any needs.
 CELL_LIMIT = 30.0

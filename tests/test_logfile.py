@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from disks import fill, free
 from rounds import sessions, until
 from session_magics import Command, Exited, Registry, Running, SessionError, run_cell
 from session_magics.backends import native
@@ -24,44 +24,11 @@ from session_magics.log import EventReader, LogReader
 
 pytestmark = pytest.mark.usefixtures("root")
 
-DISK_BYTES = 1024 * 1024
-
 
 @pytest.fixture
 def registry(root: Path) -> Iterator[Registry]:
     with sessions(root) as opened:
         yield opened
-
-
-@pytest.fixture
-def disk() -> Iterator[Path]:
-    """A file system of DISK_BYTES bytes."""
-    if os.geteuid() != 0 or sys.platform != "linux":
-        pytest.skip("mounting a small file system needs root on Linux")
-    place = Path(tempfile.mkdtemp(prefix="smd"))
-    options = f"size={DISK_BYTES},mode=700"
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", place], capture_output=True, text=True)
-    if mounted.returncode:
-        place.rmdir()
-        pytest.skip(f"cannot mount a small file system: {mounted.stderr.strip()}")
-    yield place
-    subprocess.run(["umount", "-l", place], check=True)
-    place.rmdir()
-
-
-def fill(disk: Path) -> None:
-    """Take all that is free, to the last byte."""
-    with open(disk / "ballast", "ab", buffering=0) as ballast:
-        for size in (65536, 4096, 1):
-            try:
-                while ballast.write(b"x" * size) == size:
-                    pass
-            except OSError:
-                continue
-
-
-def free(disk: Path) -> None:
-    (disk / "ballast").unlink()
 
 
 def kept(directory: Path) -> list[tuple[int, bytes]]:

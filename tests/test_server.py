@@ -117,7 +117,7 @@ def test_what_is_no_request_is_told_so_and_hung_up_on(session: Session, rude: by
     served(session)
 
 
-def test_noise_harms_nobody(session: Session) -> None:
+def test_pueue_619_noise_harms_nobody(session: Session) -> None:
     draw = random.Random(40)
     kinds = [wire.WATCH, wire.INPUT, wire.RESIZE, wire.INTERRUPT, wire.RUN, wire.PROBE, b"x", b"\0"]
     for number in range(rounds(2000, 20_000)):
@@ -291,8 +291,8 @@ os.read(0, 1)
 """
 
 
-@pytest.mark.parametrize("size", [1, 4095, 4096, 65_537, 1024 * 1024])
-def test_a_raw_reader_gets_every_byte(registry: Registry, size: int) -> None:
+@pytest.mark.parametrize("size", [1, 1000, 4096, 5000, 65_537, 1024 * 1024])
+def test_thurbox_651_a_raw_reader_gets_every_byte(registry: Registry, size: int) -> None:
     session = registry.start("reader", Command((sys.executable, "-I", "-S", "-c", READER, str(size))))
     session.wait_for("ready", 10)
     data = random.Random(size).randbytes(size)

@@ -133,7 +133,9 @@ def test_a_stop_now_gives_no_grace(grow: Callable[..., Tree]) -> None:
 
 
 @pytest.mark.parametrize("second", [{"now": True}, {"grace": 0.2}])
-def test_a_second_stop_cuts_a_long_grace_short(grow: Callable[..., Tree], second: dict[str, float]) -> None:
+def test_supervisor_1073_a_second_stop_cuts_a_long_grace_short(
+    grow: Callable[..., Tree], second: dict[str, float]
+) -> None:
     tree = grow("sh stay &\n" + STUBBORN + SCRIPTS["deaf"], 4)
     first = threading.Thread(target=lambda: tree.session.stop(600))
     first.start()
@@ -155,7 +157,7 @@ def test_a_stop_ends_what_an_ended_program_left_behind(grow: Callable[..., Tree]
     until(lambda: not getattr(tree.session.state(), "background", True))
 
 
-def test_a_term_to_the_holder_is_a_stop(grow: Callable[..., Tree]) -> None:
+def test_honcho_32_a_term_to_the_holder_is_a_stop(grow: Callable[..., Tree]) -> None:
     tree = grow(OBEDIENT + STAY, 7)
     os.kill(tree.holder, signal.SIGTERM)
     until(lambda: not alive(tree.holder, tree.holder_tick))

@@ -13,7 +13,7 @@ from session_magics.cli.viewer import Next, Viewer
 from session_magics.cli.words import DETACH_KEY, PROGRAM
 from session_magics.environment import COOKIE
 from session_magics.errors import SessionError, SessionNotRunning, UsageMistake
-from session_magics.model import BackingOff, Exited, Running, describe
+from session_magics.model import BackingOff, Exited, Running, State, describe
 from session_magics.news import STATE_CHECK
 from session_magics.session import Session
 
@@ -25,11 +25,12 @@ def attach(session: Session, *, read_only: bool = False, detach_key: str = DETAC
     """Show the session on this terminal and type into it; the exit status.
 
     0 after the detach key, the program's own status (or 128 and its signal) after its end, 128 and the signal that
-    ended this process. Only for the main thread. Raises SessionNotRunning, UsageMistake, SessionError (no terminal).
+    ended this process. A program that has failed already gives its status too, however often one comes. Only for the
+    main thread. Raises SessionNotRunning, UsageMistake, SessionError (no terminal).
     """
     info = session.info()
     if not isinstance(info.state, Running | BackingOff):
-        raise SessionNotRunning(session.name, describe(info.state))
+        return _too_late(session.name, info.state)
     if os.environ.get(COOKIE) == session.id:
         raise UsageMistake(f"this terminal is session {session.name!r} itself, and would show itself for ever")
     with contextlib.ExitStack() as stack:
@@ -113,6 +114,20 @@ class _Loop:
         return None
 
 
+def _too_late(name: str, state: State) -> int:
+    """Say that there is nothing to attach to; the status of a program that failed. Else it is an error: no success."""
+    error = SessionNotRunning(name, describe(state))
+    status = _status(state) if isinstance(state, Exited) else 0
+    if not status:
+        raise error
+    print(f"{PROGRAM}: {error}".replace("%session ", f"{PROGRAM} "), file=sys.stderr)
+    return status
+
+
+def _status(state: Exited) -> int:
+    return state.code if state.code is not None else 128 + (state.signal or 0)
+
+
 def _goodbye(session: Session, ended_by: int | None) -> int:
     if ended_by is None:
         state = session.settled()
@@ -120,7 +135,7 @@ def _goodbye(session: Session, ended_by: int | None) -> int:
             print(file=sys.stderr)  # the error is not to stand behind what the program wrote last
             raise SessionNotRunning(session.name, describe(state))
         _say(f"{session.name}: {describe(state)}")
-        return state.code if state.code is not None else 128 + (state.signal or 0)
+        return _status(state)
     if ended_by == DETACHED:
         _say(f"detached: {PROGRAM} attach {session.name} comes back")
         return 0

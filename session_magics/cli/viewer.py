@@ -159,7 +159,7 @@ class Viewer:
 
     def _lost_link(self, error: SessionError) -> None:
         self.news.close()
-        if not isinstance(error, SessionNotRunning):  # its end is seen by the state, and told then
+        if not isinstance(error, SessionNotRunning) or self._session.info().running:  # an end is told by the state
             self.tell(f"keys are dropped: {error}".replace("%session ", "session-magics "))
 
     def _claim_size(self, *, nudge: bool = False) -> None:

@@ -45,6 +45,8 @@ class Requests:
     def _input(self, client: Client, fields: list[bytes]) -> None:
         request, data, secret = fields[0], fields[1], fields[2:3] == [b"1"]
         terminal = self._holder.terminal
+        if client.hung_up():
+            return  # keys that came while we could not answer: whoever typed them was told that they are dropped
         if terminal is None or terminal.tty_fd < 0:
             client.send(wire.ERROR, request, b"not-running", b"")
         elif secret and terminal.echoes():
@@ -94,21 +96,29 @@ class Requests:
         client.send(wire.OK, fields[0], wait.encode(), b"%d" % echo, b"%d" % canonical)
 
     def _stop(self, client: Client, fields: list[bytes]) -> None:
-        request = fields[0]
+        request, holder, generation = fields[0], self._holder, self._holder.generation
+        grace, hurry = wire.seconds(fields[1]), fields[2:3] == [b"1"]
 
         def then(survivors: list[int]) -> None:
+            if holder.generation != generation and not holder.over:  # it joined the stop of a restart
+                holder.stop(grace, then_over, hurry=hurry)
+            else:
+                then_over(survivors)
+
+        def then_over(survivors: list[int]) -> None:
             client.send(wire.OK, request, *[b"%d" % pid for pid in survivors])
 
-        self._holder.stop(wire.seconds(fields[1]), then, hurry=fields[2:3] == [b"1"])
+        holder.stop(grace, then, hurry=hurry)
 
     def _restart(self, client: Client, fields: list[bytes]) -> None:
-        request, holder = fields[0], self._holder
+        request, holder, generation = fields[0], self._holder, self._holder.generation
 
         def then(survivors: list[int]) -> None:
             if survivors:
                 client.send(wire.ERROR, request, b"survivors", b" ".join(b"%d" % pid for pid in survivors))
                 return
-            holder.again()
+            if holder.generation == generation:  # else another restart, which ended the same one, has done it
+                holder.again()
             if holder.failure:
                 client.send(wire.ERROR, request, b"start-failed", holder.failure.encode("utf-8", "surrogateescape"))
             else:

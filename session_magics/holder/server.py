@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _socket
 import os
+import select
 import struct
 
 from session_magics.holder import wire
@@ -52,6 +53,12 @@ class Client:
             return
         self._out += wire.frame(kind, *fields)
         self._flush()
+
+    def hung_up(self) -> bool:
+        """Whether nobody is there any more, though not all that was said may have been heard."""
+        poll = select.poll()
+        poll.register(self.fd, 0)
+        return bool(poll.poll(0))
 
     def _flush(self) -> None:
         try:

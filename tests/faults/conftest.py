@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-import leaks
 import registries
 import rounds as repeated
 from disks import need_root
@@ -50,34 +49,6 @@ def registry(root: Path) -> Iterator[Registry]:
     """A registry of real programs, all stopped at the end."""
     with repeated.sessions(root) as opened:
         yield opened
-
-
-# ----------------------------------------------------------------- small disks
-
-
-@pytest.fixture
-def mount_disk(root: Path) -> Iterator[Callable[..., Path]]:
-    """``mount_disk(size, inodes=None)``: a fresh file system of so many bytes and files, gone after the test."""
-    need_root("mounting a small file system")
-    places: list[Path] = []
-
-    def mount(size: int, inodes: int | None = None) -> Path:
-        place = Path(tempfile.mkdtemp(prefix="smd"))
-        options = f"size={size},mode=700" + (f",nr_inodes={inodes}" if inodes else "")
-        done = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", place], capture_output=True, text=True)
-        if done.returncode:
-            place.rmdir()
-            pytest.skip(f"cannot mount a small file system: {done.stderr.strip()}")
-        places.append(place)
-        return place
-
-    yield mount
-    before = leaks.baseline()
-    found = [line for place in places for line in leaks.leaked(place, before)]
-    for place in places:
-        subprocess.run(["umount", "-l", place], check=True)
-        place.rmdir()
-    assert not found
 
 
 # ----------------------------------------- programs in a namespace, under a trace

@@ -37,7 +37,7 @@ pytestmark = [
 
 @pytest.mark.kernel
 @pytest.mark.parametrize("blow", DEADLY)
-def test_line_01_detached_sessions_outlive_their_kernel(
+def test_line_01_jupyter_client_104_detached_sessions_outlive_their_kernel(
     root: Path, registry: Registry, blow: str, rounds: Callable[[int, int], int]
 ) -> None:
     for _ in range(rounds(50, 1)):
