@@ -466,8 +466,9 @@ def refused(root: Path, seen: Path | None = None) -> None:
 def test_line_15_a_root_that_is_not_ours_alone_is_refused(tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     registry = Registry(mine)
-    registry.start("one", Command(("true",))).wait(10)
-    until(lambda: not registry.get("one").info().running)
+    one = registry.start("one", Command(("true",)))
+    one.wait(10)
+    until(lambda: not getattr(one.state(), "background", True))  # the holder has gone, and its socket with it
     mine.rename(tmp_path / "moved")
     mine.symlink_to("moved")
     refused(mine, tmp_path / "moved")

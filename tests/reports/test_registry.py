@@ -38,7 +38,7 @@ from session_magics import (
 )
 from session_magics.cleaning import clean
 from session_magics.holder import processes, wire
-from session_magics.store import states
+from session_magics.store import records
 from terminals import CLI, Terminal, attached
 
 SLEEP = Command(("sleep", "1000"))
@@ -514,7 +514,7 @@ def test_pueue_562_json_is_json_whatever_the_versions(registry: Registry, older:
     newer = registry.start("newer", Command(("true",)))
     newer.wait(10)
     spec = json.loads((newer.directory / "spec.json").read_text())
-    (newer.directory / "spec.json").write_text(json.dumps(spec | {"schema": states.SCHEMA + 1}))
+    (newer.directory / "spec.json").write_text(json.dumps(spec | {"schema": records.SCHEMA + 1}))
     status, out, _ = command_line("list", "--json")
     rows = {row["name"]: row["state"] for row in json.loads(out)["value"]}
     assert status == 0 and set(rows) == {"old", "newer"}
