@@ -13,7 +13,6 @@ from session_magics import text
 from session_magics.errors import StoreError
 from session_magics.log import LogReader
 from session_magics.model import Exited, SessionInfo, describe
-from session_magics.store.records import read_run
 from session_magics.usage import Usage, UsageMeter
 
 LAST_LINE_BYTES = 4096
@@ -34,8 +33,6 @@ class Row:
     """None where no process lives."""
     directory: str
     """Where the program is now, on systems that tell, or where it began; the user's home is ``~``."""
-    since: float
-    """Unix time of the program's start; 0 if it never started."""
     until: float | None
     """Unix time of its end."""
     last_line: str
@@ -48,7 +45,8 @@ class Row:
 
     def age(self, now: float) -> float:
         """Seconds for which the program has run, or did until its end."""
-        return max(0.0, (self.until or now) - self.since) if self.since else 0.0
+        since = self.info.since
+        return max(0.0, (self.until or now) - since) if since else 0.0
 
 
 class Observer:
@@ -65,7 +63,7 @@ class Observer:
         lines = {info.id: self._line(info) for info in infos}
         self._lines = lines
         return [
-            Row(info, usage.get(info.id), short_path(directory(info)), since(info), _until(info), lines[info.id][1])
+            Row(info, usage.get(info.id), short_path(directory(info)), _until(info), lines[info.id][1])
             for info in infos
         ]
 
@@ -111,7 +109,7 @@ def _padded(column: Sequence[str]) -> list[str]:
 
 def _cells(row: Row, now: float) -> tuple[str, ...]:
     info, usage = row.info, row.usage
-    age = short_time(row.age(now)) if row.since else ""
+    age = short_time(row.age(now)) if info.since else ""
     cpu, memory, ports = "", "", ""
     if usage is not None:
         cpu, memory, ports = f"{usage.cpu:.0f}%", short_bytes(usage.memory), " ".join(map(str, usage.ports))
@@ -163,14 +161,6 @@ def short_path(path: str) -> str:
     home = os.path.expanduser("~")
     inside = path == home or path.startswith(f"{home}/")
     return f"~{path[len(home) :]}" if inside and home != "/" else path
-
-
-def since(info: SessionInfo) -> float:
-    """Unix time of the newest start of the program; 0 if there was none."""
-    with contextlib.suppress(StoreError, OSError, ValueError):
-        run = read_run(str(info.directory))
-        return run.since if run is not None else 0.0
-    return 0.0
 
 
 def _until(info: SessionInfo) -> float | None:

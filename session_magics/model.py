@@ -180,6 +180,8 @@ class SessionInfo:
     backend: str = "native"
     """Name of what holds it."""
     max_restarts: RestartLimit | None = None
+    since: float = 0.0
+    """Unix time of the newest start of the program; 0 if there was none."""
 
     @property
     def running(self) -> bool:

@@ -57,7 +57,10 @@ class UsageMeter:
             self._counts.clear()
             return {}
         entries = processes.table()
-        trees = {key: tree for key, run in runs.items() if (tree := processes.descendants(run.holder, entries))}
+        families = processes.children(entries)
+        trees = {
+            key: tree for key, run in runs.items() if (tree := processes.descendants(run.holder, entries, families))
+        }
         ports = self._listeners({pid for tree in trees.values() for pid in tree})
         used, counts = {}, {}
         for key, tree in trees.items():

@@ -21,14 +21,14 @@ def test_a_row_says_what_a_session_is_doing(real: Registry, tmp_path: Path) -> N
     [row] = Observer().rows(real.infos())
     assert (row.info.name, row.last_line, row.directory) == ("web", "last line", str(tmp_path))
     assert row.usage is not None and row.usage.memory > 0 and row.until is None
-    assert 0 <= row.age(row.since + 5) <= 5
+    assert 0 <= row.age(row.info.since + 5) <= 5
 
 
 def test_an_ended_session_keeps_how_long_it_ran(real: Registry) -> None:
     real.start("one", Command(("sh", "-c", "echo well; exit 3"))).wait(10)
     [row] = Observer().rows(real.infos())
     assert row.until is not None and row.usage is None
-    assert row.age(row.since + 1e6) == row.until - row.since
+    assert row.age(row.info.since + 1e6) == row.until - row.info.since
     header, line = table([row]).splitlines()
     assert header.split() == ["NAME", "STATE", "AGE", "PROGRAM", "DIRECTORY", "LAST", "LINE"]
     assert line.startswith("one   exited 3") and line.endswith("well")
@@ -37,7 +37,7 @@ def test_an_ended_session_keeps_how_long_it_ran(real: Registry) -> None:
 def test_a_failed_start_has_a_row(real: Registry) -> None:
     with pytest.raises(Exception, match="no-such"):
         real.start("one", Command(("no-such-program",)))
-    assert [row.since for row in Observer().rows(real.infos())] in ([], [0.0])
+    assert [row.info.since for row in Observer().rows(real.infos())] in ([], [0.0])
 
 
 def test_a_line_is_read_again_only_when_there_is_more(real: Registry, monkeypatch: pytest.MonkeyPatch) -> None:

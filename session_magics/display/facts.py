@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 
 from session_magics.errors import SessionError
-from session_magics.listing import directory, short_path, since
+from session_magics.listing import directory, short_path
 from session_magics.model import BackingOff, Exited, FailedToStart, GaveUp, Lost, Running, State, describe
 from session_magics.session import Session
 
@@ -42,7 +42,7 @@ def read(session: Session, *, owner: str = "", waiting: str = "") -> Facts:
         "text": describe(info.state),
         "program": cut(shlex.join(info.argv)),
         "directory": short_path(directory(info)),
-        "since": command.time if command is not None else since(info),
+        "since": command.time if command is not None else info.since,
         "until": until,
         "code": code,
         "signal": signal,

@@ -158,7 +158,7 @@ class Roster:
             "text": describe(info.state),
             "program": cut(row.program),
             "directory": row.directory,
-            "since": row.since,
+            "since": row.info.since,
             "until": row.until,
             "code": getattr(info.state, "code", None),
             "pid": info.pid,

@@ -121,23 +121,35 @@ def start_tick(pid: int) -> int:
     return 0 if one is None else one.tick
 
 
-def descendants(root_pid: int, entries: dict[int, ProcessEntry] | None = None) -> list[int]:
+def children(entries: dict[int, ProcessEntry]) -> dict[int, list[int]]:
+    """The pids of each parent's children."""
+    found: dict[int, list[int]] = {}
+    for one in entries.values():
+        found.setdefault(one.ppid, []).append(one.pid)
+    return found
+
+
+def descendants(
+    root_pid: int,
+    entries: dict[int, ProcessEntry] | None = None,
+    families: dict[int, list[int]] | None = None,
+) -> list[int]:
     """Every living process below ``root_pid``, parents before their children, without ``root_pid`` itself.
 
     Left out are the holders of other sessions with all that is theirs: one that was started from inside this session
     ends up below its holder, which is a subreaper, but is none of its business. What carries the mark of the root's own
-    session (a tmux server that holds its terminal) is not listed, but what is below it is.
+    session (a tmux server that holds its terminal) is not listed, but what is below it is. Who asks for many roots
+    gives ``table()`` and its ``children``.
     """
     if entries is None:
         entries = table()
+    if families is None:
+        families = children(entries)
     own: bytes | None = None
-    children: dict[int, list[int]] = {}
-    for one in entries.values():
-        children.setdefault(one.ppid, []).append(one.pid)
     below: list[int] = []
     todo, seen = [root_pid], {root_pid}
     for parent in todo:
-        for pid in children.get(parent, ()):
+        for pid in families.get(parent, ()):
             if pid not in seen:
                 seen.add(pid)
                 if entries[pid].gone:

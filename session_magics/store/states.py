@@ -156,4 +156,5 @@ def session_info(directory: str, name: str, identity: Identity) -> SessionInfo:
         created=spec.created,
         directory=Path(directory),
         log_bytes=log_bytes,
+        since=run.since if run else 0.0,
     )

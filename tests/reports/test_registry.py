@@ -38,7 +38,7 @@ from session_magics import (
 )
 from session_magics.cleaning import clean
 from session_magics.holder import processes, wire
-from session_magics.store import records
+from session_magics.store import records, states
 from terminals import CLI, Terminal, attached
 
 SLEEP = Command(("sleep", "1000"))
