@@ -312,5 +312,13 @@ def test_line_06_a_start_warns_of_it(registry: Registry, rounds: Callable[[int, 
         assert done.stderr == "session-magics: this is job 77 of Slurm: what is started here ends with the job\n"
 
 
+@pytest.mark.kernel
+def test_line_06_a_start_from_a_notebook_warns_of_it_once(root: Path, registry: Registry) -> None:
+    with new_kernel(root) as kernel:
+        run(kernel, "import os; os.environ['SLURM_JOB_ID'] = '77'")
+        told = [run(kernel, f"%session start s{number} -- sleep 1000").count("job 77 of Slurm") for number in range(2)]
+        assert told == [1, 0]
+
+
 def test_line_06_a_session_in_a_user_scope_outlives_a_logout() -> None:
     pytest.skip("a logout needs systemd as PID 1 with a login of its own; nothing starts a user scope by itself")
