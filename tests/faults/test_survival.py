@@ -48,7 +48,7 @@ def test_line_01_detached_sessions_outlive_their_kernel(
             struck = time.monotonic()
             for server in servers:
                 server.goes_on()
-            until(lambda: not own.left(), struck + GONE_WITHIN - time.monotonic(), what=own.left)  # noqa: B023
+            until(lambda: not own.left(), struck + GONE_WITHIN - time.monotonic(), what=own.tell)  # noqa: B023
             until(lambda: not own.directory.exists(), GONE_WITHIN)  # noqa: B023
             assert [info.name for info in registry.infos()] == ["native-server", "tmux-server"]
             if blow == "restart":
