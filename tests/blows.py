@@ -14,6 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from subprocess import DEVNULL
 
+import psutil
+
+import leaks
 from cell_kernel import LIVE, Kernel
 from rounds import DEADLINE, alive, until
 from session_magics import Registry, Running
@@ -163,3 +166,7 @@ class Own:
 
     def left(self) -> list[int]:
         return [pid for pid, tick in self.started.items() if alive(pid, tick)]
+
+    def tell(self) -> list[str]:
+        """What is left, for a message."""
+        return [leaks.describe(psutil.Process(pid)) for pid in self.left() if psutil.pid_exists(pid)]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from disks import fill, free
 from rounds import sessions, until
-from session_magics import Command, Exited, Registry, Running, SessionError, run_cell
+from session_magics import Command, Registry, run_cell
 from session_magics.backends import native
 from session_magics.holder import launch, logfile
 from session_magics.holder.logfile import LogWriter
@@ -193,62 +193,6 @@ def test_a_session_keeps_the_newest_under_its_cap(registry: Registry, monkeypatc
         assert log.bytes(0, log.end()) == data
 
 
-# Counts in steps that the test gives it by a FIFO, and leaves with 9.
-STEPS = """
-import sys
-for line in open(sys.argv[1]):
-    sys.stdout.write("".join("%07d\\n" % number for number in range(int(line))))
-    print("done", flush=True)
-    open(sys.argv[1] + ".back", "w").write("done")
-sys.exit(9)
-"""
-
-
-def test_a_full_disk_stops_no_program_and_hides_no_end(disk: Path, tmp_path: Path) -> None:
-    gate, back = tmp_path / "gate", tmp_path / "gate.back"
-    os.mkfifo(gate)
-    os.mkfifo(back)
-    with sessions(disk) as registry:
-        session = registry.start("stubborn", Command((sys.executable, "-I", "-S", "-c", STEPS, str(gate))))
-        with open(gate, "w", buffering=1) as go:
-            go.write("1\n")
-            back.read_text()
-            session.wait_for("done", 5)
-            fill(disk)
-            go.write("20000\n")  # more than there is room for
-            back.read_text()
-            assert isinstance(session.state(), Running)
-            assert session.info().running
-        assert session.wait(timeout=10) == 9
-        free(disk)
-        pieces = kept(session.directory)
-        assert pieces[0][1].startswith(b"0000000\r\ndone\r\n")
-        assert sum(len(data) for _, data in pieces) < 9 * 20_001 + 12
-
-
-def test_a_stop_works_on_a_full_disk(disk: Path) -> None:
-    with sessions(disk) as registry:
-        session = registry.start("busy", Command(("sh", "-c", "while :; do echo tick; sleep 0.01; done")))
-        session.wait_for("tick", 5)
-        fill(disk)
-        state = session.stop()
-        assert isinstance(state, Exited)
-        assert state.signal == 15
-
-
-def test_a_restart_on_a_full_disk_is_shown_as_what_it_is(disk: Path) -> None:
-    with sessions(disk) as registry:
-        session = registry.start("busy", Command(("sleep", "1000")))
-        first = session.state()
-        fill(disk)
-        registry.restart("busy")
-        state = session.state()
-        assert isinstance(state, Running)
-        assert state != first
-        assert session.info().generation == 2
-        assert isinstance(session.stop(), Exited)
-
-
 @pytest.mark.parametrize("shell", ["bash", "sh"])
 def test_cells_run_on_a_full_disk(disk: Path, shell: str) -> None:
     with sessions(disk) as registry:
@@ -260,12 +204,3 @@ def test_cells_run_on_a_full_disk(disk: Path, shell: str) -> None:
         free(disk)
         until(lambda: session.output(run_cell(session, "echo back").begin) == b"back\n", 3)
         session.stop()
-
-
-def test_a_start_on_a_full_disk_says_so_and_leaves_nothing(disk: Path) -> None:
-    with sessions(disk) as registry:
-        fill(disk)
-        with pytest.raises(SessionError, match=r"(?i)no space left"):
-            registry.start("name", Command(("sleep", "1000")))
-        free(disk)
-        assert registry.start("name", Command(("true",))).wait(timeout=10) == 0

@@ -48,7 +48,7 @@ def test_line_01_jupyter_client_104_detached_sessions_outlive_their_kernel(
             struck = time.monotonic()
             for server in servers:
                 server.goes_on()
-            until(lambda: not own.left(), struck + GONE_WITHIN - time.monotonic(), what=own.left)  # noqa: B023
+            until(lambda: not own.left(), struck + GONE_WITHIN - time.monotonic(), what=own.tell)  # noqa: B023
             until(lambda: not own.directory.exists(), GONE_WITHIN)  # noqa: B023
             assert [info.name for info in registry.infos()] == ["native-server", "tmux-server"]
             if blow == "restart":
@@ -310,6 +310,14 @@ def test_line_06_a_start_warns_of_it(registry: Registry, rounds: Callable[[int, 
         done = subprocess.run(command, env=os.environ | {"SLURM_JOB_ID": "77"}, capture_output=True, text=True)
         assert done.returncode == 0
         assert done.stderr == "session-magics: this is job 77 of Slurm: what is started here ends with the job\n"
+
+
+@pytest.mark.kernel
+def test_line_06_a_start_from_a_notebook_warns_of_it_once(root: Path, registry: Registry) -> None:
+    with new_kernel(root) as kernel:
+        run(kernel, "import os; os.environ['SLURM_JOB_ID'] = '77'")
+        told = [run(kernel, f"%session start s{number} -- sleep 1000").count("job 77 of Slurm") for number in range(2)]
+        assert told == [1, 0]
 
 
 def test_line_06_a_session_in_a_user_scope_outlives_a_logout() -> None:
