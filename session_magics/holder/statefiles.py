@@ -12,6 +12,21 @@ RUN_BYTES = 1024
 """Size of ``run.json``, filled up with spaces, so that a full disk still has room for the next one."""
 
 
+def run_bytes(
+    holder: int, pid: int, generation: int, since: float, until: float | None, size: tuple[int, int], lost: str = ""
+) -> bytes:
+    """The content of ``run.json``; a ``holder`` or ``pid`` of 0 stands for none."""
+    record = {
+        "schema": 1, "boot": processes.boot_id(), "host": os.uname().nodename, "holder": holder,
+        "holder_tick": processes.start_tick(holder) if holder else 0, "pid": pid,
+        "tick": processes.start_tick(pid) if pid else 0, "generation": generation, "since": since,
+        "protocol": wire.VERSION, "until": until, "size": list(size),
+    }  # fmt: skip
+    if lost:
+        record["lost"] = lost
+    return to_json(record).ljust(RUN_BYTES)
+
+
 def write_run(
     pid: int, generation: int, since: float, until: float | None, size: tuple[int, int], lost: str = ""
 ) -> None:
@@ -19,15 +34,7 @@ def write_run(
 
     ``lost`` is why no end of it will be recorded.
     """
-    record = {
-        "schema": 1, "boot": processes.boot_id(), "host": os.uname().nodename, "holder": os.getpid(),
-        "holder_tick": processes.start_tick(os.getpid()), "pid": pid,
-        "tick": processes.start_tick(pid) if pid else 0, "generation": generation, "since": since,
-        "protocol": wire.VERSION, "until": until, "size": list(size),
-    }  # fmt: skip
-    if lost:
-        record["lost"] = lost
-    data = to_json(record).ljust(RUN_BYTES)
+    data = run_bytes(os.getpid(), pid, generation, since, until, size, lost)
     try:
         _write("run.json.new", data, os.O_CREAT | os.O_TRUNC)
         os.rename("run.json.new", "run.json")

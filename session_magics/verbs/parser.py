@@ -95,7 +95,7 @@ def parse_words(
     tail: name, lines, follow. show: name, read_only, rows.
     send: name, text, enter, keys (names for ``key_bytes``, sent after the text).
     wait: name, timeout, pattern. stop: names, all, grace, now. remove: names, force, keep_log.
-    resize: name, size. doctor: nothing more.
+    resize: name, size. import: file, dry_run. doctor: nothing more.
     """
     word, *rest = words or ["list"]
     table = {**VERBS, **more}
@@ -285,6 +285,10 @@ def _finish_remove(parser: OptionParser, call: Namespace) -> None:
         parser.misuse("NAME is missing")
 
 
+def _import_options(parser: OptionParser) -> None:
+    parser.option("--dry-run", action="store_true", help="say what would be done, and do nothing")
+
+
 def _finish_resize(parser: OptionParser, call: Namespace) -> None:
     try:
         call.size = kind.size(call.size)
@@ -320,6 +324,9 @@ VERBS: Mapping[str, Verb] = {
         "NAME… [--force] [--keep-log]", "forget ended sessions", _remove_options, (), "names", _finish_remove
     ),
     "resize": Verb("NAME RxC", "set the size of the terminal", fixed=("name", "size"), finish=_finish_resize),
+    "import": Verb(
+        "FILE [--dry-run]", "take over the finished sessions of another registry", _import_options, ("file",)
+    ),
     "doctor": Verb("", "check that everything sessions need is here"),
 }
 
