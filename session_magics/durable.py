@@ -67,6 +67,17 @@ def sync_directory(path: str) -> None:
         os.close(fd)
 
 
+def sync_files(folder: str) -> None:
+    """Bring the content of all files of a directory to the disk, and their names."""
+    for name in os.listdir(folder):
+        fd = os.open(f"{folder}/{name}", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+    sync_directory(folder)
+
+
 def read_bounded(path: str, limit: int) -> bytes:
     """Return the file's content, at most ``limit`` bytes of it; a symlink is not followed."""
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)

@@ -269,6 +269,8 @@ class Registry(Endings):
         if isinstance(state, Running | BackingOff) and env is None and self._restarted(session, grace):
             return session
         spec = self.store.spec(session.id)
+        if not spec.argv:
+            raise UsageMistake(f"the program of {name!r} is not on record (it was imported): start one under that name")
         missing = sorted(set(spec.env_names) - set(env or {}))
         if missing:
             raise UsageMistake(

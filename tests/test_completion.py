@@ -65,6 +65,8 @@ def words(line: str, registry: Registry | None = None) -> list[str]:
         ("send web --key PageU", ["PageUp"]),
         ("attach web --detach-key F1", ["F1", "F10", "F11", "F12"]),
         ("completion ", ["bash", "zsh", "fish"]),
+        ("import ", [":files"]),
+        ("import f --d", ["--dry-run"]),
         ("completion bash ", []),
         ("resize web 4", ["40x120"]),
     ],

@@ -30,7 +30,6 @@ from session_magics import (
     Registry,
     Running,
     Session,
-    SessionExists,
     StartFailed,
     UsageMistake,
 )
@@ -379,17 +378,6 @@ def test_who_is_attached_gets_the_terminal_back_at_the_end(registry: Registry) -
 
 
 # ----------------------------------------------------------------- environment
-
-
-def test_exact_names_and_nothing_by_prefix(registry: Registry) -> None:
-    """SEEDS B12, tmux/tmux#1143."""
-    names = ["a", "ab", "agent-1", "agent-10", "v1.2", "v1_2", "A" + "x" * 63, "0.-_"]
-    sessions = [registry.start(name, Command(("sleep", "1000"))) for name in names]
-    sessions[2].stop(now=True)
-    with pytest.raises(SessionExists):
-        registry.start("agent-10", Command(("true",)))
-    assert [isinstance(one.state(), Running) for one in sessions] == [name != "agent-1" for name in names]
-    assert registry.start("agent-1", Command(("sleep", "1000"))).info().running
 
 
 def test_two_registries_do_not_meet(root: Path, registry: Registry) -> None:

@@ -199,7 +199,8 @@ class NativeLink:
             elif kind == wire.BELL:
                 self.log_end, self.index_size = int(fields[0]), int(fields[1])
             elif kind == wire.BEGUN:
-                self._begun[int(fields[0])] = (int(fields[2]), fields[3].decode("utf-8", "replace"))
+                ticket, _, begin, *notice = fields  # the first holders had nothing to tell
+                self._begun[int(ticket)] = (int(begin), b"".join(notice).decode("utf-8", "replace"))
             elif kind in (wire.OK, wire.ERROR, wire.DONE):
                 self._answers[int(fields[0])] = (kind, fields[1:])
         return True

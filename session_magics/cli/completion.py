@@ -95,6 +95,8 @@ def _of_verb(
         return [Candidate(COMMANDS if len(plain) == 1 else FILES)] if plain else []
     if name == "completion":
         return [Candidate(shell) for shell in SHELLS] if not plain else []
+    if name == "import":
+        return [Candidate(FILES)] if not plain else []
     if name == "resize" and len(plain) == 1:
         return [Candidate(size) for size in SIZES]
     if verb.tail == "names" or (not plain and (verb.fixed or verb.optional)):

@@ -12,20 +12,27 @@ RUN_BYTES = 1024
 """Size of ``run.json``, filled up with spaces, so that a full disk still has room for the next one."""
 
 
+def run_bytes(
+    holder: int, pid: int, generation: int, since: float, size: tuple[int, int], more: dict[str, object]
+) -> bytes:
+    """The content of ``run.json``; a ``holder`` or ``pid`` of 0 stands for none, ``more`` is as in ``write_run``."""
+    record = {
+        "schema": 1, "boot": processes.boot_id(), "host": os.uname().nodename, "holder": holder,
+        "holder_tick": processes.start_tick(holder) if holder else 0, "pid": pid,
+        "tick": processes.start_tick(pid) if pid else 0, "generation": generation, "since": since,
+        "protocol": wire.VERSION, "size": list(size), "pid_namespace": processes.pid_namespace(),
+    }  # fmt: skip
+    record.update(more)
+    return to_json(record).ljust(RUN_BYTES)
+
+
 def write_run(pid: int, generation: int, since: float, size: tuple[int, int], more: dict[str, object]) -> None:
     """Record which generation runs as which process; OSError if that fails.
 
     ``more`` is what is known of its end: ``code``, ``signal`` and ``ended`` (Unix time), with ``until`` if it starts
     again then, or ``gave_up``, the number of restarts after which it does not; ``lost``: why no end will be recorded.
     """
-    record = {
-        "schema": 1, "boot": processes.boot_id(), "host": os.uname().nodename, "holder": os.getpid(),
-        "holder_tick": processes.start_tick(os.getpid()), "pid": pid,
-        "tick": processes.start_tick(pid) if pid else 0, "generation": generation, "since": since,
-        "protocol": wire.VERSION, "size": list(size), "pid_namespace": processes.pid_namespace(),
-    }  # fmt: skip
-    record.update(more)
-    data = to_json(record).ljust(RUN_BYTES)
+    data = run_bytes(os.getpid(), pid, generation, since, size, more)
     try:
         _write("run.json.new", data, os.O_CREAT | os.O_TRUNC)
         os.rename("run.json.new", "run.json")

@@ -7,17 +7,20 @@ always leads to a directory, and one without (deleted by hand) may be taken over
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import functools
 import os
 import shutil
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from session_magics.durable import TEMP_PREFIX, translated, write_atomic
+from session_magics.durable import TEMP_PREFIX, sync_files, translated, write_atomic
 from session_magics.errors import StoreError, UsageMistake
 from session_magics.holder.record import blank_record, format_exit
+from session_magics.log import log_end
 from session_magics.model import Exited, FailedToStart, Lost, SessionInfo, Spec, State, Unknown
 from session_magics.store import records, states
 from session_magics.store.names import ID, KEPT, Names, check_key, name_key
@@ -91,12 +94,42 @@ class Store(Names):
             except ValueError:  # a damaged end is an end too
                 return
             run = records.read_run(path)
-            fd = os.open(f"{path}/exit", os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-            try:
-                os.pwrite(fd, format_exit(run.generation if run else 1, "failed", reason, time.time()), 0)
-                os.fsync(fd)
-            finally:
-                os.close(fd)
+            _write_exit(path, format_exit(run.generation if run else 1, "failed", reason, time.time()))
+
+    def record_past(self, spec: Spec, log: Iterable[bytes], code: int | None, at: float, lost: str) -> None:
+        """Make the directory of a session that something else ran and that is over, as if a holder had ended it.
+
+        As with ``create`` it is invisible until its name is claimed. No process is ever looked for on its account.
+
+        Args:
+            log: pieces of its output; of more than a log keeps, the newest stay.
+            code: its exit code; None: it is lost, and ``lost`` says why.
+            at: Unix time of the end.
+        """
+        from session_magics.holder.logfile import LogWriter  # only for what comes from elsewhere
+        from session_magics.holder.statefiles import run_bytes
+
+        path = str(self.create(spec))
+        try:
+            with translated(path):
+                writer = LogWriter(path)
+                for piece in log:
+                    writer.append(piece)
+                writer.close()
+                if writer.index_size or writer.end != log_end(path):  # a gap
+                    raise OSError(errno.ENOSPC, "the disk is full")
+                if code is not None:
+                    _write_exit(path, format_exit(1, "code", code, at))
+                more: dict[str, object] = {"lost": lost} if lost else {}
+                write_atomic(f"{path}/run.json", run_bytes(0, 0, 1, spec.created, spec.size, more))
+                sync_files(path)
+        except BaseException:
+            self.discard(spec.id)
+            raise
+
+    def lock_import(self) -> contextlib.AbstractContextManager[None]:
+        """Keep other imports out for as long as the block lasts."""
+        return _alone(f"{self.root}/import.lock")
 
     def remove(self, id: str, key: str, *, keep_log: bool = False) -> None:
         """Release the name and delete the directory, or with ``keep_log`` all but lock and socket.
@@ -239,6 +272,27 @@ class Store(Names):
                     if name.startswith(TEMP_PREFIX) or name.endswith((".new", ".tmp"))
                 )
                 yield from (path for name in temps if _age(path := f"{folder}/{name}") > LEFTOVER_AGE)
+
+
+def _write_exit(path: str, record: bytes) -> None:
+    fd = os.open(f"{path}/exit", os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        os.pwrite(fd, record, 0)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+@contextlib.contextmanager
+def _alone(path: str) -> Iterator[None]:
+    with translated(path):
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        with translated(path):
+            fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
 
 
 def _age(path: str) -> float:

@@ -72,8 +72,8 @@ def _read(directory: str, identity: Identity, *, alive: bool) -> tuple[State, Ru
         damaged = True
     try:
         run = read_run(directory)
-    except StoreError:
-        reason = "run record damaged"
+    except StoreError as error:
+        reason = "run record damaged" if error.reason.startswith("is damaged") else f"run record {error.reason}"
         return (Unknown(reason) if alive else Lost(reason)), None
     # A record of a later generation than run.json's comes from a holder that a full disk kept from rewriting that.
     if ended is not None and run is not None and ended.generation < run.generation:

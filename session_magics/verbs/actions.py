@@ -13,6 +13,7 @@ from typing import Any
 
 from session_magics.cleaning import clean
 from session_magics.errors import SessionError, SessionExists, SessionNotRunning, WaitTimeout
+from session_magics.importing.report import Report
 from session_magics.listing import Listing, Observer, last_line, short_time
 from session_magics.model import BackingOff, Command, Lost, Running, SessionInfo, describe
 from session_magics.readiness import wait_port, wait_silence
@@ -278,6 +279,11 @@ class Verbs:
 
     def _resize(self, words: Namespace) -> None:
         self._registry.get(words.name).resize(*words.size)
+
+    def _import(self, words: Namespace) -> Report:
+        from session_magics.importing.importer import import_file  # needed once in a lifetime
+
+        return import_file(self._registry.store, words.file, dry_run=words.dry_run)
 
     def _doctor(self, _words: Namespace) -> str:
         return "\n".join(f"{what:<10} {found}" for what, found in examine(self._registry))

@@ -95,7 +95,8 @@ def parse_words(
     send: name, text, enter, keys (names for ``key_bytes``, sent after the text).
     wait: name, pattern, port (0: any), silence, timeout. stop: names, labels, all, grace, now.
     restart: name (None with labels), labels, env. remove: names, labels, force, keep_log.
-    clean: labels, older, keep, total, dry_run. resize: name, size. doctor: nothing more.
+    clean: labels, older, keep, total, dry_run. resize: name, size.
+    import: file, dry_run. doctor: nothing more.
     """
     word, *rest = words or ["list"]
     table = {**VERBS, **more}

@@ -189,6 +189,10 @@ def _clean_options(parser: OptionParser) -> None:
     option("--dry-run", action="store_true", help="tell the names and remove nothing")
 
 
+def _import_options(parser: OptionParser) -> None:
+    parser.option("--dry-run", action="store_true", help="say what would be done, and do nothing")
+
+
 def _finish_resize(parser: OptionParser, call: Namespace) -> None:
     try:
         call.size = kind.size(call.size)
@@ -246,6 +250,9 @@ VERBS: Mapping[str, Verb] = {
     ),
     "clean": Verb(_CLEAN, "forget ended sessions by age, number or size", _clean_options, finish=_finish_list),
     "resize": Verb("NAME RxC", "set the size of the terminal", fixed=("name", "size"), finish=_finish_resize),
+    "import": Verb(
+        "FILE [--dry-run]", "take over the finished sessions of another registry", _import_options, ("file",)
+    ),
     "doctor": Verb("", "check that everything sessions need is here"),
 }
 

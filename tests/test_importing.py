@@ -1,0 +1,322 @@
+"""Registries of other programs become finished sessions of ours."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from session_magics import Registry
+from session_magics.errors import StoreError, UsageMistake
+from session_magics.importing import importer
+from session_magics.importing.importer import import_file
+from session_magics.importing.report import Report
+from session_magics.model import Exited, Lost
+
+NOW = time.time()
+
+
+def stamp(ago: float = 0.0, now: float = NOW) -> str:
+    moment = datetime.datetime.fromtimestamp(now - ago, datetime.UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond:06d}789Z"
+
+
+def keyed(**changes: Any) -> dict[str, Any]:
+    row = {"backend": "native", "state": "exited", "dir": "/w", "started_at": stamp(60), "updated_at": stamp(30)}
+    return {**row, **changes}
+
+
+def listed(id: str, ago: float = 60, **changes: Any) -> dict[str, Any]:
+    created = datetime.datetime.fromtimestamp(NOW - ago, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    row = {"id": id, "tool": "claude", "workDir": "/w", "status": "exited", "yoloMode": False, "createdAt": created}
+    return {**row, **changes}
+
+
+class Old:
+    """A directory with another program's registry in it, and everything about it that must stay as it is."""
+
+    def __init__(self, place: Path) -> None:
+        self.file = place / "sessions.json"
+        (place / "logs").mkdir()
+
+    def holds(self, content: Any) -> Old:
+        self.file.write_text(content if isinstance(content, str) else json.dumps(content))
+        os.chmod(self.file, 0o444)
+        return self
+
+    def sessions(self, **rows: Any) -> Old:
+        return self.holds({"version": 1, "updated_at": stamp(), "sessions": rows})
+
+    def look(self) -> list[tuple[str, int, bytes]]:
+        files = sorted(path for path in self.file.parent.rglob("*") if path.is_file())
+        return [(str(path), path.stat().st_mtime_ns, path.read_bytes()) for path in files]
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Iterator[Old]:
+    yield Old(tmp_path)
+
+
+def taken_over(registry: Registry, old: Old) -> Report:
+    before = old.look()
+    report = import_file(registry.store, old.file)
+    assert old.look() == before, "another program's files were changed"
+    return report
+
+
+def test_a_version_one_registry_becomes_finished_sessions(real: Registry, old: Old) -> None:
+    log = old.file.parent / "logs" / "web.log"
+    log.write_bytes(b"one\ntwo\n")
+    old.sessions(
+        web=keyed(exit_code=0, log_path=str(log), labels={"crew": "a"}, dir="/somewhere"),
+        failed=keyed(exit_code=3),
+        died=keyed(exit_code=-1),
+        stopped=keyed(state="stopped"),
+        running=keyed(state="running", pid=os.getpid()),
+    )
+    report = taken_over(real, old)
+    assert len(report.imported) == 5 and not report.skipped and not report.set_aside
+    infos = {info.name: info for info in real.infos()}
+    web = infos["web"]
+    assert isinstance(web.state, Exited) and web.state.code == 0 and abs(web.state.at - (NOW - 30)) < 0.01
+    assert (web.cwd, web.labels, web.argv) == ("/somewhere", {"crew": "a"}, ())
+    assert abs(web.created - (NOW - 60)) < 0.01
+    assert real.get("web").tail() == "one\ntwo" == real.get("web").snapshot().strip()
+    assert real.get("failed").wait(0) == 3
+    assert isinstance(infos["died"].state, Lost) and "signal" in infos["died"].state.reason
+    assert infos["stopped"].state == Lost("recorded as stopped, without an exit code")
+    assert infos["running"].state == Lost("recorded as running, without an exit code"), "this process is not so old"
+    assert real.stop_all() == [], "nothing to stop"
+
+
+def test_a_code_beside_the_log_counts_and_a_log_is_found_where_the_registry_was_moved(real: Registry, old: Old) -> None:
+    logs = old.file.parent / "logs"
+    for name, code in (("good", b"7\n"), ("garbage", b"seven")):
+        (logs / f"{name}.log").write_bytes(b"out\n")
+        (logs / f"{name}.log.exit").write_bytes(code)
+    rows = {name: keyed(state="running", log_path=f"/gone/logs/{name}.log") for name in ("good", "garbage", "none")}
+    report = taken_over(real, old.sessions(**rows))
+    assert real.get("good").wait(0) == 7
+    assert isinstance(real.get("garbage").state(), Lost), "what is no number is no 0"
+    assert real.get("garbage").tail() == "out"
+    assert [one.note for one in report.imported if one.name == "none"] == ["its log /gone/logs/none.log is missing"]
+
+
+def test_a_process_that_certainly_lives_is_told_and_left_alone(real: Registry, old: Old) -> None:
+    began = time.time()
+    with subprocess.Popen(["sleep", "1000"]) as process:
+        try:
+            old.sessions(
+                same=keyed(state="running", pid=process.pid, started_at=stamp(0, began)),
+                reused=keyed(state="running", pid=process.pid),
+            )
+            notes = {one.name: one.note for one in taken_over(real, old).imported}
+            assert f"process {process.pid} still lives" in notes["same"] and "lives" not in notes["reused"]
+            for name in ("same", "reused"):
+                real.get(name).stop(now=True)
+                real.remove(name, force=True)
+            assert process.poll() is None
+        finally:
+            process.kill()
+
+
+def test_a_list_of_tools_becomes_finished_sessions(real: Registry, old: Old) -> None:
+    output = b"\x1b[31mred\x1b[0m\r\nlast\r\n"
+    day = 24 * 3600
+    old.holds(
+        [
+            listed("s_1", args=["--resume", "x"], exitCode=1, lastOutput=base64.b64encode(output).decode()),
+            listed("s_2", status="running", tmuxSessionName="kojo_s_2", lastRows=50, lastCols=132),
+            listed("s_3", 6.9 * day, exitCode=0),
+            listed("s_4", 7.1 * day, exitCode=0),
+            listed("s_5", 8 * day, status="running"),
+            listed("s_6", 8 * day, status="running", tmuxSessionName="kojo_s_6", exitCode=0),
+        ]
+    )
+    report = taken_over(real, old)
+    assert [one.was for one in report.skipped] == ["s_4", "s_5"]
+    assert {one.reason for one in report.skipped} == {"older than 7 days"}
+    infos = {info.name: info for info in real.infos()}
+    assert set(infos) == {"s_1", "s_2", "s_3", "s_6"}
+    assert infos["s_1"].argv == ("claude", "--resume", "x") and infos["s_1"].labels == {"tool": "claude"}
+    assert isinstance(infos["s_1"].state, Exited) and infos["s_1"].state.code == 1
+    assert real.get("s_1").output() == output and real.get("s_1").tail() == "red\nlast"
+    assert infos["s_2"].size == (50, 132)
+    assert isinstance(infos["s_6"].state, Lost), "the code is that of an earlier run"
+
+
+def test_a_session_that_tmux_still_has_is_told(
+    real: Registry, old: Old, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMUX_TMPDIR", str(tmp_path))
+    monkeypatch.delenv("TMUX", raising=False)
+    old.holds([listed(name, status="running", tmuxSessionName=f"kojo_{name}") for name in ("s_1", "s_10")])
+    subprocess.run(["tmux", "-f", "/dev/null", "new-session", "-d", "-s", "kojo_s_10", "sleep 1000"], check=True)
+    try:
+        notes = {one.name: one.note for one in import_file(real.store, old.file).imported}
+        assert "tmux session kojo_s_10 still lives" in notes["s_10"] and not notes["s_1"], "not by prefix"
+        real.remove("s_10", force=True)
+        subprocess.run(["tmux", "has-session", "-t", "=kojo_s_10"], check=True)
+    finally:
+        subprocess.run(["tmux", "kill-server"], check=True)
+
+
+def test_a_file_that_is_imported_again_adds_nothing(real: Registry, old: Old, tmp_path: Path) -> None:
+    old.sessions(web=keyed(exit_code=0), other=keyed(exit_code=0), bad=1)
+    first = taken_over(real, old)
+    before = sorted(path for path in real.store.root.rglob("*") if path.is_file())
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    again = import_file(real.store, old.file)
+    moved = import_file(real.store, old.file.rename(copy / "sessions.json"))
+    assert not again.imported and not moved.imported
+    assert [one.reason for one in again.skipped] == ["imported before"] * 2
+    after = sorted(path for path in real.store.root.rglob("*") if path.is_file())
+    assert [path for path in after if path.parent.name != "set-aside"] == [
+        path for path in before if path.parent.name != "set-aside"
+    ]
+    assert again.kept == first.kept
+
+
+def test_names_are_mapped_and_numbered_and_none_is_overwritten(fake: Registry, old: Old) -> None:
+    from session_magics import Command
+
+    fake.start("web", Command(("forever",)))
+    names = ["web", "a/b", "a-b", "v1.2", "../x", "", "é@ü", "x" * 80, "x" * 81]
+    report = taken_over(fake, old.sessions(**{name: keyed(exit_code=0) for name in names}))
+    new = {one.was: one.name for one in report.imported}
+    assert new == {
+        "web": "web-2", "a/b": "a-b-2", "a-b": "a-b", "v1.2": "v1.2", "../x": "x", "": "session", "é@ü": "session-2",
+        "x" * 80: "x" * 64, "x" * 81: "x" * 62 + "-2",
+    }  # fmt: skip
+    assert "imported web-2, which was called 'web': exited 0" in str(report)
+    assert fake.get("web").info().running and all(fake.find(name) for name in new.values())
+    fake.stop_all(now=True)
+
+
+BROKEN = {
+    "no-object": 7,
+    "no-state": keyed(state=None),
+    "odd-state": keyed(state="sleeping"),
+    "no-time": keyed(started_at="yesterday"),
+    "no-zone": keyed(started_at="2026-01-01T00:00:00"),
+    "odd-code": keyed(exit_code="0"),
+    "odd-labels": keyed(labels={"a": 1}),
+    "nul": keyed(dir="a\0b"),
+    "surrogate": keyed(dir="\ud834"),
+    "odd-backend": keyed(backend="screen"),
+}
+
+
+def test_broken_rows_are_set_aside_and_the_rest_imported(real: Registry, old: Old) -> None:
+    report = taken_over(real, old.sessions(good=keyed(exit_code=0), **BROKEN))
+    assert [one.name for one in report.imported] == ["good"] == [info.name for info in real.infos()]
+    assert {one.was for one in report.set_aside} == set(BROKEN)
+    assert report.kept is not None and report.kept.parent == real.store.root / "set-aside"
+    assert report.kept.stat().st_mode & 0o077 == 0
+    kept = json.loads(report.kept.read_text())
+    assert {row["name"]: row["row"] for row in kept["rows"]} == BROKEN
+    assert {row["reason"] for row in kept["rows"]} == {one.reason for one in report.set_aside}
+    assert str(report.kept) in str(report)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"createdAt": "soon"}, "createdAt is no time"),
+        ({"status": "odd"}, "status 'odd' is none of"),
+        ({"lastOutput": "§"}, "lastOutput is no base64"),
+        ({"exitCode": True}, "exitCode is no whole number"),
+        ({"args": "x"}, "args is no list"),
+        ({"lastRows": 70000, "lastCols": 1}, "is no terminal size"),
+    ],
+)
+def test_broken_rows_of_a_list_are_set_aside(real: Registry, old: Old, change: dict[str, Any], reason: str) -> None:
+    report = taken_over(real, old.holds([listed("s_1", **change), listed("s_2", exitCode=0)]))
+    assert [one.name for one in report.imported] == ["s_2"]
+    assert [one.was for one in report.set_aside] == ["s_1"] and reason in report.set_aside[0].reason
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("{", "is no JSON (line 1 column 2)"),
+        ('{"version": 2, "sessions": {}}', "has version 2, and version 1 alone"),
+        ('{"version": true, "sessions": {}}', "has version true"),
+        ('{"version": 1, "sessions": []}', "is no registry"),
+        ('{"some": "thing"}', "is no registry"),
+        ("[1, 2]", "is no registry"),
+        ("7", "is no registry"),
+        ("[" * 100_000, "is no JSON"),
+    ],
+)
+def test_what_is_no_registry_is_told_in_one_line(real: Registry, old: Old, content: str, said: str) -> None:
+    with pytest.raises(StoreError, match=r"^[^\n]+$") as caught:
+        taken_over(real, old.holds(content))
+    assert said in str(caught.value) and not real.infos()
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", '{"version": 1, "sessions": null}', '{"updated_at": "", "sessions": {}}']
+)
+def test_an_empty_registry_is_one_too(real: Registry, old: Old, content: str) -> None:
+    assert str(taken_over(real, old.holds(content))) == "0 imported, 0 skipped, 0 set aside"
+
+
+def test_a_trial_writes_nothing(real: Registry, old: Old) -> None:
+    old.sessions(web=keyed(exit_code=0), **{"a b": keyed(exit_code=0), "bad": 1})
+    trial = import_file(real.store, old.file, dry_run=True)
+    assert trial.dry_run and not real.infos() and not (real.store.root / "set-aside").exists()
+    assert taken_over(real, old).imported == trial.imported
+
+
+def test_of_a_long_log_the_newest_is_kept(real: Registry, old: Old, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importer, "LOG_CAP", 100_000)
+    log = old.file.parent / "logs" / "web.log"
+    log.write_bytes(b"".join(b"%07d\n" % number for number in range(50_000)))
+    taken_over(real, old.sessions(web=keyed(exit_code=0, log_path=str(log))))
+    assert real.get("web").output() == b"".join(b"%07d\r\n" % number for number in range(37_500, 50_000))
+
+
+def test_lines_of_a_pipe_end_as_a_terminal_shows_them_wherever_they_are_cut(
+    real: Registry, old: Old, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importer, "CHUNK_BYTES", 1)
+    for name in ("a", "b"):
+        (old.file.parent / "logs" / name).write_bytes(b"one\ntwo\r\n\nthree")
+    rows = {
+        "pipe": keyed(exit_code=0, log_path="logs/a"),
+        "pane": keyed(backend="tmux", exit_code=0, log_path="logs/b"),
+    }
+    taken_over(real, old.sessions(**rows))
+    assert real.get("pipe").output() == b"one\r\ntwo\r\n\r\nthree"
+    assert real.get("pane").output() == b"one\ntwo\r\n\nthree"
+
+
+def test_an_import_that_was_killed_is_taken_up_again(real: Registry, old: Old) -> None:
+    old.sessions(web=keyed(exit_code=4))
+    name = taken_over(real, old).imported[0].name
+    real.store.release(name, real.get(name).id)  # killed after the directory was made, before the name was claimed
+    assert [one.name for one in taken_over(real, old).imported] == ["web"]
+    assert real.get("web").wait(0) == 4 and len(os.listdir(real.store.root / "sessions")) == 1
+
+
+def test_a_program_that_is_not_on_record_cannot_be_restarted_and_one_that_is_can(real: Registry, old: Old) -> None:
+    taken_over(real, old.sessions(web=keyed(exit_code=0)))
+    with pytest.raises(UsageMistake, match="not on record"):
+        real.restart("web")
+    old.file.unlink()
+    output = base64.b64encode(b"before\r\n").decode()
+    taken_over(
+        real, old.holds([listed("s_1", tool="echo", args=["after"], workDir="/", exitCode=0, lastOutput=output)])
+    )
+    session = real.restart("s_1")
+    assert session.wait(10) == 0 and session.tail() == "before\nafter" and session.info().generation == 2
