@@ -262,11 +262,11 @@ class Foreground:
 
     def _prompt(self) -> str:
         """The last line of the output; where that one is empty, the cursor is below the line that asks."""
-        lines = self._text(max(self._cell.begin or 0, self._seen - PROMPT_BYTES)).split("\n")
+        lines = self._text(max(self._cell.begin or 0, self._seen - PROMPT_BYTES), self._seen).split("\n")
         return lines[-1] or lines[-2] if len(lines) > 1 else lines[-1]
 
-    def _text(self, begin: int) -> str:
-        return text.plain(self._cell.log.bytes(begin, self._seen))
+    def _text(self, begin: int, end: int) -> str:
+        return text.plain(self._cell.log.bytes(begin, end))
 
     def _end_of_file(self, now: float) -> bool:
         """Nobody may answer: say end-of-file, and if that is ignored let the command be interrupted."""
@@ -304,7 +304,8 @@ class Foreground:
             if state.kind == "no":
                 return "the command no longer waits for input"
             modes = (not state.echo, state.canonical)
-            in_a_line = self._text(question.end).rpartition("\n")[2]
+            # The probe has had the holder log all that was said before the read began; no bell need have told of it.
+            in_a_line = self._text(question.end, self._cell.log.end()).rpartition("\n")[2]
             if question.stale or modes != (question.masked, question.canonical) or in_a_line:
                 return "the command went on and asks something else"
             self._cell.send(_typed(answer, canonical=state.canonical), secret=question.masked)

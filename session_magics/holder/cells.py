@@ -176,12 +176,15 @@ class Shell:
         """Tell that the command has begun, once: with its first output, or when it has run for a moment."""
         if active.announced or active.request.hidden or active.begin is None:
             return
+        self._log_begin(active, active.begin)
+        notice, self.notice = self.notice, b""
+        active.request.begun(active.cell.number, active.begin, notice)
+
+    def _log_begin(self, active: Active, begin: int) -> None:
         active.announced = True
         self.loop.cancel(active.news)
         title = active.request.title.decode("utf-8", "replace")
-        self.log.event("begin", active.begin, n=active.cell.number, text=title)
-        notice, self.notice = self.notice, b""
-        active.request.begun(active.cell.number, active.begin, notice)
+        self.log.event("begin", begin, n=active.cell.number, text=title)
 
     def _log(self, data: bytes) -> None:
         if data:
@@ -270,14 +273,15 @@ class Shell:
             self._last = finished.status if finished.status >= 0 else 128 - finished.status
             finished.restarted = self.notice
             self.notice = b""
-        active.request.done(finished)
-        if not active.request.hidden:
-            self._announce(active)
+        if not active.request.hidden:  # on record first: whoever hears of the end may look there
+            if active.begin is not None and not active.announced:
+                self._log_begin(active, active.begin)
             self.log.event(
                 "end", finished.end, n=finished.number, begin=finished.begin, status=finished.status,
                 state=finished.state, seconds=round(finished.duration, 6),
                 cwd=finished.cwd.decode("utf-8", "surrogateescape"),
             )  # fmt: skip
+        active.request.done(finished)
         self._changed()
         self._next()
 

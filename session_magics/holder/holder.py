@@ -10,7 +10,7 @@ from session_magics.holder import processes, statefiles
 from session_magics.holder.child import SpawnError, Terminal, spawn
 from session_magics.holder.escalation import Escalation
 from session_magics.holder.logfile import LOG_CAP, LogWriter
-from session_magics.holder.loop import WRITE, Loop
+from session_magics.holder.loop import READ, WRITE, Loop
 from session_magics.holder.queries import Answerer
 from session_magics.holder.requests import Requests
 from session_magics.holder.restarts import Restarts
@@ -154,6 +154,11 @@ class Holder:
             else:
                 self.log.append(data)
             self.ring()
+
+    def hear(self) -> None:
+        """Log what the program has said by now, without waiting for the loop's turn."""
+        if self.terminal is not None and self.terminal.pty_fd >= 0 and not self.terminal.at_end:
+            self._terminal_event(READ)
 
     def ring(self) -> None:
         """Tell the clients that wait for news."""

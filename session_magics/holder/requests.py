@@ -93,6 +93,7 @@ class Requests:
             return
         path, group = os.fsdecode(terminal.tty_path), terminal.foreground()
         wait, echo, canonical = waiting.probe(terminal.tty_fd, path, terminal.pid, group)
+        self._holder.hear()  # what it said before it waited is to be found in the log
         client.send(wire.OK, fields[0], wait.encode(), b"%d" % echo, b"%d" % canonical)
 
     def _stop(self, client: Client, fields: list[bytes]) -> None:
