@@ -7,6 +7,7 @@ import datetime
 import json
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,12 +15,14 @@ from typing import Any
 
 import pytest
 
-from session_magics import Registry
+from session_magics import Command, Registry
 from session_magics.errors import StoreError, UsageMistake
 from session_magics.importing import importer
 from session_magics.importing.importer import import_file
 from session_magics.importing.report import Report
 from session_magics.model import Exited, Lost
+from session_magics.verbs.actions import Verbs
+from session_magics.verbs.parser import parse_verb
 
 NOW = time.time()
 
@@ -187,8 +190,6 @@ def test_a_file_that_is_imported_again_adds_nothing(real: Registry, old: Old, tm
 
 
 def test_names_are_mapped_and_numbered_and_none_is_overwritten(fake: Registry, old: Old) -> None:
-    from session_magics import Command
-
     fake.start("web", Command(("forever",)))
     names = ["web", "a/b", "a-b", "v1.2", "../x", "", "é@ü", "x" * 80, "x" * 81]
     report = taken_over(fake, old.sessions(**{name: keyed(exit_code=0) for name in names}))
@@ -233,7 +234,7 @@ def test_broken_rows_are_set_aside_and_the_rest_imported(real: Registry, old: Ol
     [
         ({"createdAt": "soon"}, "createdAt is no time"),
         ({"status": "odd"}, "status 'odd' is none of"),
-        ({"lastOutput": "§"}, "lastOutput is no base64"),
+        ({"lastOutput": "aGk=%"}, "lastOutput is no base64"),
         ({"exitCode": True}, "exitCode is no whole number"),
         ({"args": "x"}, "args is no list"),
         ({"lastRows": 70000, "lastCols": 1}, "is no terminal size"),
@@ -320,3 +321,28 @@ def test_a_program_that_is_not_on_record_cannot_be_restarted_and_one_that_is_can
     )
     session = real.restart("s_1")
     assert session.wait(10) == 0 and session.tail() == "before\nafter" and session.info().generation == 2
+
+
+def test_of_two_imports_at_once_one_does_the_work(real: Registry, old: Old) -> None:
+    old.sessions(**{f"s{number}": keyed(exit_code=0) for number in range(30)})
+    command = [sys.executable, "-m", "session_magics", "import", str(old.file), "--json"]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(2)]
+    values = [json.loads(process.communicate()[0])["value"] for process in both]
+    assert sorted(len(value["imported"]) for value in values) == [0, 30]
+    assert len(real.infos()) == 30
+
+
+def test_the_verb_gives_lines_a_value_and_json(real: Registry, old: Old) -> None:
+    old.sessions(web=keyed(exit_code=3), **{"a b": keyed(exit_code=0)}, bad=1)
+    call = f"import {old.file}"
+    trial = Verbs(real, print).call(parse_verb(f"{call} --dry-run"))
+    assert isinstance(trial, Report)
+    assert str(trial).splitlines() == [
+        "imported web: exited 3; no log was recorded",
+        "imported a-b, which was called 'a b': exited 0; no log was recorded",
+        "set aside 'bad': it is no object",
+        "2 imported, 0 skipped, 1 set aside; this was a trial: nothing was written",
+    ]
+    answer = json.loads(str(Verbs(real, print).call(parse_verb(f"{call} --json"))))
+    assert answer["ok"] and [row["name"] for row in answer["value"]["imported"]] == ["web", "a-b"]
+    assert answer["value"]["kept"].startswith(str(real.store.root)) and not answer["value"]["dry_run"]
