@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
 import random
 import signal
@@ -33,16 +32,6 @@ from session_magics.log import EventReader
 
 pytestmark = pytest.mark.timeout(rounds(60, 600))
 
-# Writes so many bytes, which depend on the seed, and exits.
-QUICK = """
-import os, random, sys
-size, code, seed = map(int, sys.argv[1:])
-data = random.Random(seed).randbytes(size).replace(b"\\n", b" ")
-while data:
-    data = data[os.write(1, data):]
-os._exit(code)
-"""
-
 # Takes a lock that no other generation may have at the same time, and holds it to its end, which it delays.
 LOCKED = """
 import fcntl, os, signal, sys, time
@@ -68,16 +57,6 @@ def registry(root: Path) -> Iterator[Registry]:
         yield opened
 
 
-def test_a_quick_exit_loses_no_byte_and_keeps_its_code(registry: Registry) -> None:
-    draw = random.Random(7)
-    for number in range(rounds(60, 300)):
-        size, code = round(2 ** draw.uniform(0, 20)), draw.randrange(256)
-        session = registry.start("quick", python(QUICK, size, code, number))
-        assert session.wait(timeout=20) == code
-        expected = random.Random(number).randbytes(size).replace(b"\n", b" ")
-        assert hashlib.sha256(session.output()).digest() == hashlib.sha256(expected).digest()
-
-
 @pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGSEGV", "SIGHUP"])
 def test_a_program_that_dies_of_a_signal_is_said_to(registry: Registry, name: str) -> None:
     number = getattr(signal, name)
@@ -87,20 +66,6 @@ def test_a_program_that_dies_of_a_signal_is_said_to(registry: Registry, name: st
     assert isinstance(state, Exited)
     assert (state.code, state.signal) == (None, number)
     assert session.output() == b"last words\r\n"
-
-
-def test_a_child_that_keeps_the_terminal_delays_no_end_and_is_still_logged(registry: Registry, root: Path) -> None:
-    os.mkfifo(root / "gate")
-    script = f"trap '' HUP; (read line <{root}/gate; echo late $line) & exit 3"
-    session = registry.start("parent", shell(script))
-    assert session.wait(timeout=10) == 3
-    state = session.state()
-    assert isinstance(state, Exited)
-    assert state.background
-    (root / "gate").write_text("but here\n")
-    until(lambda: session.output() == b"late but here\r\n", what=session.output)
-    until(lambda: not getattr(session.state(), "background", True))
-    assert session.wait(timeout=1) == 3
 
 
 def test_one_name_is_stopped_and_started_again_and_again(registry: Registry, root: Path) -> None:
