@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import random
 import signal
 import sys
 import threading
@@ -32,16 +29,6 @@ from session_magics.log import EventReader
 
 pytestmark = pytest.mark.timeout(rounds(60, 600))
 
-# Takes a lock that no other generation may have at the same time, and holds it to its end, which it delays.
-LOCKED = """
-import fcntl, os, signal, sys, time
-signal.signal(signal.SIGTERM, lambda *_: (time.sleep(0.02), os._exit(0)))
-fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
-fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-print("locked", flush=True)
-signal.pause()
-"""
-
 
 def python(code: str, *arguments: object) -> Command:
     return Command((sys.executable, "-I", "-S", "-c", code, *map(str, arguments)))
@@ -66,44 +53,6 @@ def test_a_program_that_dies_of_a_signal_is_said_to(registry: Registry, name: st
     assert isinstance(state, Exited)
     assert (state.code, state.signal) == (None, number)
     assert session.output() == b"last words\r\n"
-
-
-def test_one_name_is_stopped_and_started_again_and_again(registry: Registry, root: Path) -> None:
-    lock = root / "lock"
-    for _ in range(rounds(40, 200)):
-        session = registry.start("again", python(LOCKED, lock))
-        session.wait_for("locked", timeout=20)
-        state = session.stop()
-        assert isinstance(state, Exited), state
-        assert (state.code, state.signal) == (0, None)
-        fd = os.open(lock, os.O_RDWR)
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.close(fd)
-
-
-def test_generations_of_one_session_never_overlap(registry: Registry, root: Path) -> None:
-    session = registry.start("again", python(LOCKED, root / "lock"))
-    session.wait_for("locked", timeout=20)
-    for generation in range(2, rounds(12, 60)):
-        at = session.info().log_bytes
-        assert registry.restart("again").id == session.id
-        assert session.wait_for("locked|Error", timeout=20, begin=at) == "locked"
-        info = session.info()
-        assert (info.name, info.generation) == ("again", generation)
-    assert session.output().count(b"locked") == generation
-
-
-def test_a_stop_that_meets_the_end_tells_one_truth(registry: Registry) -> None:
-    draw = random.Random(3)
-    for _ in range(rounds(40, 300)):
-        session = registry.start("race", python(f"import time; time.sleep({draw.uniform(0, 0.06)})"))
-        time.sleep(draw.uniform(0, 0.06))  # the race itself: the stop is to fall before, into and after the end
-        state = session.stop(now=draw.random() < 0.5)
-        assert isinstance(state, Exited), state
-        assert (state.code, state.signal) in [(0, None), (None, signal.SIGTERM), (None, signal.SIGKILL)]
-        settled = session.state()
-        assert isinstance(settled, Exited)
-        assert (settled.code, settled.signal, settled.at) == (state.code, state.signal, state.at)
 
 
 @pytest.mark.parametrize(

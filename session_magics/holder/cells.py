@@ -270,7 +270,6 @@ class Shell:
             self._last = finished.status if finished.status >= 0 else 128 - finished.status
             finished.restarted = self.notice
             self.notice = b""
-        active.request.done(finished)
         if not active.request.hidden:
             self._announce(active)
             self.log.event(
@@ -278,6 +277,7 @@ class Shell:
                 state=finished.state, seconds=round(finished.duration, 6),
                 cwd=finished.cwd.decode("utf-8", "surrogateescape"),
             )  # fmt: skip
+        active.request.done(finished)  # whoever is told finds it on record
         self._changed()
         self._next()
 
