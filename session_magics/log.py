@@ -29,6 +29,8 @@ TAIL_LIMIT = 1024 * 1024
 """Most bytes of a tail, so that one line of 50 MB stays harmless."""
 EVENT_READ_BYTES = 4 * 1024 * 1024
 """Read size of the index; a line longer than this is taken for damage."""
+CONTINUATION = bytes(range(0x80, 0xC0))
+"""Bytes that no character of UTF-8 begins with."""
 SETTLED_NS = 50_000_000
 """A directory's time stamp moves in ticks of up to 10 ms, so a younger stamp may hide a later change."""
 
@@ -151,7 +153,9 @@ class LogReader:
                 blocks.append(block)
                 wanted -= found
                 room -= len(block)
-        return b"".join(reversed(blocks))
+        tail = b"".join(reversed(blocks))
+        # Cut by a limit, of whichever kind, it may begin within a character.
+        return tail.lstrip(CONTINUATION) if wanted > 0 and (room <= 0 or self.start() > 0) else tail
 
     def _spans(self) -> list[tuple[int, int]]:
         """Return (offset, size) of every segment, none reaching into the next."""

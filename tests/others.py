@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+
+import pytest
 
 PROJECT = str(Path(__file__).parent.parent)
 
@@ -27,3 +31,21 @@ def said(process: subprocess.Popen[str]) -> str:
     out, err = process.communicate(timeout=30)
     assert process.returncode == 0, err
     return out.strip()
+
+
+def ran(code: str, *arguments: object, before: Sequence[str] = (), limit: float = 60.0) -> str:
+    """What Python printed that can import the package and the modules of tests, behind another program if need be."""
+    start = f"import sys; sys.path[:0] = [{PROJECT!r}, {PROJECT + '/tests'!r}]\n"
+    command = [*before, sys.executable, "-c", start + code, *map(str, arguments)]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=limit)
+    assert done.returncode == 0, f"{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+    return done.stdout
+
+
+def without(*capabilities: str) -> list[str]:
+    """What to put before a program so that it lacks these rights of root; nothing where we have none ourselves."""
+    if os.geteuid() != 0:
+        return []
+    if not shutil.which("setpriv"):
+        pytest.skip("giving up rights of root needs setpriv")
+    return ["setpriv", "--bounding-set", ",".join(f"-{one}" for one in capabilities)]

@@ -197,24 +197,6 @@ def test_stopped_and_continued_it_gives_the_terminal_back_and_takes_it_again(reg
         settled(terminal)
 
 
-def test_no_question_is_answered_into_the_program(registry: Registry) -> None:
-    asks = "\\x1b[c\\x1b[6n\\x1b[>c\\x1b[5n\\x1b]11;?\\x07\\x1bZ\\x05\\x1b[?2026$p\\x1bP+q544e\\x1b\\\\"
-    keys(registry, asks)
-    for _ in range(rounds(3, 100)):
-        with attached("k") as terminal:
-            terminal.until("detaches")
-            terminal.type("a")
-            terminal.until("<61>")
-            assert terminal.answers == []
-            terminal.type(DETACH)
-            terminal.wait()
-
-
-def test_the_terminal_of_these_tests_does_answer(root: Path) -> None:
-    with Terminal(("printf", "\\033[6n\\033[c")) as terminal:
-        until(lambda: len(terminal.answers) == 2)
-
-
 def test_live_questions_reach_the_holder_alone(registry: Registry) -> None:
     session = shell(registry)
     with attached("s") as terminal:

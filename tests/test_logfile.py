@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,9 +15,8 @@ from hypothesis import strategies as st
 
 from disks import fill, free
 from rounds import sessions, until
-from session_magics import Command, Registry, run_cell
-from session_magics.backends import native
-from session_magics.holder import launch, logfile
+from session_magics import Registry, run_cell
+from session_magics.holder import logfile
 from session_magics.holder.logfile import LogWriter
 from session_magics.log import EventReader, LogReader
 
@@ -174,23 +172,6 @@ def test_an_event_that_was_cut_off_spoils_no_other(disk: Path) -> None:
 
 
 # ---------------------------------------------------------------- through a holder
-
-
-def test_a_session_keeps_the_newest_under_its_cap(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
-    cap = 256 * 1024
-    plain = launch.encode
-    monkeypatch.setattr(native.launch, "encode", lambda **fields: plain(**fields, cap=b"%d" % cap))
-    code = "import os, sys\nfor n in range(200_000): sys.stdout.write('%07d\\n' % n)"
-    session = registry.start("flood", Command((sys.executable, "-I", "-S", "-c", code)))
-    assert session.wait(timeout=20) == 0
-    assert bytes_on_disk(session.directory) <= cap
-    [(offset, data)] = kept(session.directory)
-    assert offset + len(data) == 9 * 200_000
-    assert len(data) >= cap - 2 * cap // logfile.SEGMENTS
-    full = b"".join(b"%07d\r\n" % number for number in range(200_000))
-    assert data == full[offset:]
-    with LogReader(session.directory) as log:
-        assert log.bytes(0, log.end()) == data
 
 
 @pytest.mark.parametrize("shell", ["bash", "sh"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import signal
@@ -34,8 +33,6 @@ from session_magics.testing import FakeBackend, FakeTerminal, Signalled, script
 from session_magics.text.window import WINDOW_BYTES, Window
 
 PROJECT = str(Path(__file__).parent.parent)
-FLOOD = "import sys, os\nline = b'%07d 0123456789abcdefghijklmnopqrstuvwxyz\\r\\n'\n"
-FLOOD += "for i in range(0, 400000, 1000): sys.stdout.buffer.write(b''.join(line % n for n in range(i, i + 1000)))"
 
 
 @pytest.fixture
@@ -171,18 +168,6 @@ def test_a_window_keeps_little() -> None:
 
 
 # ------------------------------------------------------------------ following
-
-
-def test_follow_yields_every_byte_in_order_while_a_program_floods(real: Registry) -> None:
-    session = real.start("one", python(FLOOD))
-    followed = hashlib.sha256()
-    size = 0
-    for data in session.follow(0):
-        followed.update(data)
-        size += len(data)
-    log = session.output()
-    assert size == len(log) == 400_000 * 47
-    assert followed.digest() == hashlib.sha256(log).digest()
 
 
 def test_two_processes_follow_and_send_at_once(real: Registry) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from session_magics.holder import processes, stop
+from trees import BOMB
 
 DEADLINE = 20.0  # seconds until a test gives up waiting for a condition
 LONG = 30.0  # a grace, in seconds, that no test sits out
@@ -281,39 +282,9 @@ def test_an_escaped_orphan_is_found_by_its_cookie_where_there_is_no_subreaper(ho
     assert outcome["survivors"] == []
 
 
-BOMB = """
-import fcntl, os, random, time, _signal
-for signum in (1, 2, 15, 17):
-    _signal.signal(signum, _signal.SIG_IGN)
-slots = os.open("slots", os.O_RDWR | os.O_CREAT)
-open("pids", "a").write(f"{os.getpid()}\\n")
-limit = time.monotonic() + 15  # should the test fail
-while time.monotonic() < limit:
-    reading, writing = os.pipe()
-    if os.fork():
-        os.close(writing)
-        os.read(reading, 1)
-        os.close(reading)
-        continue
-    random.seed()
-    for _ in range(20):
-        try:
-            fcntl.lockf(slots, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, random.randrange(50))
-            break
-        except OSError:
-            pass
-    else:
-        os._exit(0)
-    os.setsid()
-    os.close(reading)
-    os.close(writing)
-"""
-
-
 def test_a_fork_bomb_is_killed(hold: Callable[..., Held]) -> None:
-    # Up to 50 hold a slot and fork without end, each for a child that takes a slot or exits; the slot of one that is
-    # killed is free for the next. All are deaf, in sessions of their own, and without a cookie.
-    held = hold("env", "-i", sys.executable, "-I", "-S", "-c", BOMB, grace=0.2)
+    # They have no cookie.
+    held = hold("env", "-i", sys.executable, "-I", "-S", "-c", BOMB, "50", grace=0.2)
     held.until_announced(1)
     held.until(lambda: len(_exploding()) > 40)
     outcome = held.stop()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import trees
 from rounds import alive, rounds, sessions, until, until_state
 from session_magics import (
     Command,
@@ -22,11 +23,10 @@ from session_magics import (
     Session,
     SessionError,
     SessionNotRunning,
-    SessionUnresponsive,
-    WaitTimeout,
     run_cell,
 )
 from session_magics.holder.processes import start_tick
+from trees import OBEDIENT, SCRIPTS, STAY, STUBBORN, Tree
 
 ANSWERS_WITHIN = 2.0  # seconds for every verb, whatever the holder does
 PACKAGES = str(Path(__file__).parents[1])
@@ -36,69 +36,13 @@ pytestmark = [
     pytest.mark.timeout(rounds(60, 300)),
 ]
 
-# Started by the program of a session: each writes its pid to $PIDS once it is as it is meant to be.
-STAY = 'echo $$ >>"$PIDS"; exec sleep 1000'
-OBEDIENT = """
-sh stay &
-nohup sh stay >/dev/null 2>&1 &
-setsid sh stay &
-(setsid nohup sh stay >/dev/null 2>&1 &)
-(setsid env -i PIDS="$PIDS" PATH="$PATH" sh stay >/dev/null 2>&1 &)
-sh -c 'echo $$ >>"$PIDS"; kill -STOP $$; sleep 1000' &
-"""
-STUBBORN = """
-sh deaf &
-(setsid env -i PIDS="$PIDS" PATH="$PATH" nohup sh deaf >/dev/null 2>&1 &)
-"""
-SCRIPTS = {"stay": STAY, "deaf": f"trap '' INT TERM HUP; {STAY}"}
+grow = trees.grow
 
 
 @pytest.fixture
 def registry(root: Path) -> Iterator[Registry]:
     with sessions(root) as opened:
         yield opened
-
-
-class Tree:
-    """A session whose program has started others, and what is left of them."""
-
-    def __init__(self, registry: Registry, place: Path, script: str, count: int) -> None:
-        for name, text in SCRIPTS.items():
-            (place / name).write_text(text)
-        pids = place / "pids"
-        pids.touch()
-        command = Command(("sh", "-c", script), cwd=str(place), env={"PIDS": str(pids)})
-        self.session = registry.start("tree", command)
-        until(lambda: len(pids.read_text().splitlines()) >= count, what=pids.read_text)
-        leader = self.session.info().pid
-        members = [int(line) for line in pids.read_text().splitlines()]
-        self.started = {pid: start_tick(pid) for pid in [*members, *([leader] if leader else [])]}
-        record = registry.store.run(self.session.id)
-        assert record
-        self.holder, self.holder_tick = record.holder, record.holder_tick
-
-    def left(self) -> list[int]:
-        return [pid for pid, tick in self.started.items() if alive(pid, tick)]
-
-    def kill(self) -> None:
-        for pid in self.left():
-            os.kill(pid, signal.SIGKILL)
-
-
-@pytest.fixture
-def grow(registry: Registry, tmp_path: Path) -> Iterator[Callable[..., Tree]]:
-    """Start a tree; whatever becomes of the test, nothing of it is left."""
-    grown: list[Tree] = []
-
-    def start(script: str, count: int) -> Tree:
-        grown.append(Tree(registry, tmp_path, script, count))
-        return grown[-1]
-
-    yield start
-    for tree in grown:
-        if alive(tree.holder, tree.holder_tick):
-            os.kill(tree.holder, signal.SIGCONT)
-        tree.kill()
 
 
 def timed(call: Callable[[], object]) -> float:
@@ -165,49 +109,6 @@ def test_honcho_32_a_term_to_the_holder_is_a_stop(grow: Callable[..., Tree]) -> 
     state = tree.session.state()
     assert isinstance(state, Exited)
     assert (state.signal, state.background) == (signal.SIGTERM, False)
-
-
-VERBS: dict[str, Callable[[Session], object]] = {
-    "send": lambda session: session.send("x"),
-    "interrupt": lambda session: session.interrupt(),
-    "resize": lambda session: session.resize(10, 20),
-    "stop": lambda session: session.stop(),
-}
-
-
-def test_no_verb_hangs_on_a_holder_that_hangs(grow: Callable[..., Tree], registry: Registry) -> None:
-    tree = grow(OBEDIENT + STAY, 7)
-    session = tree.session
-    os.kill(tree.holder, signal.SIGSTOP)
-    for name, verb in VERBS.items():
-        began = time.monotonic()
-        with pytest.raises(SessionUnresponsive):
-            verb(session)
-        assert time.monotonic() - began < ANSWERS_WITHIN, name
-    with pytest.raises(SessionUnresponsive):
-        registry.restart("tree")
-    reading = (registry.infos, session.info, session.state, session.tail, session.snapshot)
-    assert timed(lambda: [read() for read in reading]) < ANSWERS_WITHIN
-    assert isinstance(session.state(), Running)
-    for wait in (session.wait, lambda timeout: session.wait_for("never", timeout)):
-        began = time.monotonic()
-        with pytest.raises(WaitTimeout):
-            wait(0.5)
-        assert time.monotonic() - began < ANSWERS_WITHIN
-    os.kill(tree.holder, signal.SIGCONT)
-    session.resize(11, 22)
-    assert len(tree.left()) == 7
-
-
-def test_a_stop_now_ends_everything_without_a_holder_that_hangs(grow: Callable[..., Tree]) -> None:
-    tree = grow(OBEDIENT + STUBBORN + SCRIPTS["deaf"], 9)
-    os.kill(tree.holder, signal.SIGSTOP)
-    assert timed(lambda: tree.session.stop(now=True)) < ANSWERS_WITHIN + 1
-    assert tree.left() == []
-    os.kill(tree.holder, signal.SIGCONT)
-    state = until_state(tree.session, Exited)
-    assert isinstance(state, Exited)
-    assert state.signal == signal.SIGKILL
 
 
 def test_a_holder_that_is_killed_loses_its_session_alone(grow: Callable[..., Tree], registry: Registry) -> None:

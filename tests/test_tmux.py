@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import pty
@@ -53,17 +52,6 @@ QUICK = rounds(100, 1000)
 LIMIT = 10.0  # seconds for what takes milliseconds
 MEMORY_MB = 4.0  # of a holder among ten, shared pages counted by share
 PYTHON = (sys.executable, "-I", "-S", "-u", "-c")
-READER = """
-import hashlib, os, sys, tty
-tty.setraw(0)
-os.write(1, b"ready")
-left, digest = int(sys.argv[1]), hashlib.sha256()
-while left:
-    data = os.read(0, 65536)
-    digest.update(data)
-    left -= len(data)
-os.write(1, digest.hexdigest().encode())
-"""
 STUBBORN = "import signal, time\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\nprint('ready')\ntime.sleep(1000)"
 
 
@@ -117,29 +105,6 @@ def kill(pid: int) -> None:
 
 
 # --------------------------------------------------------------------- bytes
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        b";",
-        b"hello;",
-        b"a\\;b;",
-        b"-t x",
-        b"C-c Enter",
-        b"#{pid}%H",
-        b"\x1b[200~pasted\x1b[201~;",
-        os.urandom(65536),
-        bytes(range(256)) * 4096,
-    ],
-    ids=lambda data: repr(data[:12]) if len(data) < 99 else f"{len(data)} bytes",
-)
-def test_input_of_any_bytes_and_length_is_literal(registry: Registry, data: bytes) -> None:
-    session = registry.start("reader", Command((*PYTHON, READER, str(len(data)))))
-    session.wait_for("ready", LIMIT)
-    session.send(data)
-    assert session.wait(LIMIT) == 0
-    assert session.output() == b"ready" + hashlib.sha256(data).hexdigest().encode()
 
 
 @pytest.mark.timeout(rounds(60, 600))

@@ -93,6 +93,9 @@ class Terminal:
                 return len(data)  # nobody will ever read it
             raise
 
+    def mark_end(self) -> None:
+        """Have ``at_end`` become true when all that was written until now is read. Here the end of file does that."""
+
     def press(self, key: bytes) -> None:
         """Write a key ahead of what waits to be written."""
         self.write(key)

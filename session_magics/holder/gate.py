@@ -91,7 +91,8 @@ def _run_program() -> None:
     try:
         connection.sendall(wire.frame(ENDED, b"%d" % status))
         os.write(1, mark)
-        connection.recv(1)  # comes when all is read, or when the holder has gone
+        while connection.recv(1):  # what the program left behind has ended too; nothing comes when the holder goes
+            os.write(1, mark)
     except OSError:
         pass
     _end_like(status)

@@ -65,6 +65,7 @@ class Holder:
         self._subreaper = False
         self._leaving: Timer | None = None
         self.restarts = Restarts(self)
+        self._last_words: float | None = None  # until when what others wrote after the program is waited for
         self.stopping = Stopping(self)
         self.over = False
         self.failure = ""
@@ -114,6 +115,7 @@ class Holder:
                 os.close(theirs)
             self.shell.adopt(self.terminal, ours, cwd=launch.cwd)
         self._ended, self._drain, self.over, self.failure, self._loss = None, None, False, "", ""
+        self._last_words = None
         self._since, self.began = time.time(), time.monotonic()
         self.loop.watch(self.terminal.pty_fd, self._terminal_event)
         self.write_run(first=first)
@@ -143,6 +145,7 @@ class Holder:
             self.loop.forget(terminal.pty_fd)
             terminal.at_end = True
             self._output_over()
+            self.leave()
             return
         if self._drain is not None:
             self._drain = (time.monotonic(), self._drain[1])
@@ -154,6 +157,8 @@ class Holder:
             else:
                 self.log.append(data)
             self.ring()
+        if terminal.at_end:
+            self.leave()
 
     def hear(self) -> None:
         """Log what the program has said by now, without waiting for the loop's turn."""
@@ -283,6 +288,13 @@ class Holder:
         self.loop.cancel(self._leaving)
         if processes.descendants(os.getpid()):
             self._leaving = self.loop.later(LINGER_CHECK[self._subreaper], self.leave)
+            return
+        if self._last_words is None and self.terminal is not None:
+            self._last_words = time.monotonic() + DRAIN_QUIET
+            self.terminal.mark_end()
+        rest = (self._last_words or 0.0) - time.monotonic()
+        if rest > 0 and self.terminal is not None and not self.terminal.at_end:
+            self._leaving = self.loop.later(rest, self.leave)
         else:
             self.loop.stop()
 

@@ -102,6 +102,14 @@ class Pane(Terminal):
             return seen[:begin]
         return seen
 
+    def mark_end(self) -> None:
+        """See Terminal; asks for another mark, as what the program left behind may have written after the first."""
+        try:
+            self._waiter.send(b"m")
+            self.at_end = False
+        except OSError:
+            pass  # it has gone, and the terminal with it
+
     def _has_ended(self) -> bool:
         """Whether the status is here, as it is before the first byte of the mark."""
         if self._status is None and not self._over:

@@ -28,8 +28,8 @@ class StopLadder:
     """
 
     __slots__ = (
-        "_asked", "_cookie", "_deadline", "_hangup_leader", "_leader_pid", "_phase", "_root_pid", "_strays", "grace",
-        "survivors",
+        "_asked", "_cookie", "_deadline", "_halted", "_hangup_leader", "_leader_pid", "_phase", "_root_pid", "_strays",
+        "grace", "survivors",
     )  # fmt: skip
 
     def __init__(
@@ -41,6 +41,7 @@ class StopLadder:
         self.grace = grace
         self._deadline = now + grace
         self._asked: set[tuple[int, int]] = set()
+        self._halted: set[int] = set()  # of the last look
         self._strays: dict[int, int] = {}  # pid → tick of those found by the cookie, outside the tree perhaps
         self.survivors: list[int] = []
         """Pids that lived on; known when ``finished``."""
@@ -82,15 +83,15 @@ class StopLadder:
 
     def _members(self) -> dict[int, int]:
         """Pid → tick of what lives, parents before children."""
+        self._halted.clear()
         entries = processes.table()
         self._strays = {
             pid: tick
             for pid, tick in self._strays.items()
             if pid in entries and entries[pid].tick == tick and not entries[pid].gone
         }
-        pids = processes.descendants(self._root_pid, entries)
-        for stray in self._strays:
-            pids += [stray, *processes.descendants(stray, entries)]
+        pids = processes.descendants(self._root_pid, entries, strays=self._strays)
+        self._halted.update(pid for pid in pids if entries[pid].state in processes.STOPPED_STATES)
         return {pid: entries[pid].tick for pid in pids if pid > 1 and pid != self._root_pid}
 
     def _seek_strays(self) -> None:
@@ -103,13 +104,14 @@ class StopLadder:
         return self._members()
 
     def _ask(self, members: dict[int, int]) -> None:
-        """Ask each one once, also those that have come since."""
+        """Ask each one once, also those that have come since; one that is stopped could not answer."""
         for pid, tick in members.items():
             if (pid, tick) not in self._asked:
                 self._asked.add((pid, tick))
                 hangup = self._hangup_leader and pid == self._leader_pid
                 processes.send(pid, tick, _signal.SIGHUP if hangup else _signal.SIGTERM)
-                processes.send(pid, tick, _signal.SIGCONT)  # a stopped one could not answer
+            if pid in self._halted:
+                processes.send(pid, tick, _signal.SIGCONT)
 
     def _force(self, members: dict[int, int]) -> None:
         """Freeze all, so that nobody forks while others die, then kill all.

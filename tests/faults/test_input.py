@@ -1,0 +1,366 @@
+"""Lines 26 to 31: what is typed arrives or is refused, and a holder that hangs or cannot be reached holds nobody up."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import random
+import re
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import trees
+from floods import flood
+from holders import MB, cpu, faults, holder
+from others import ran, without
+from rounds import alive, until, until_state
+from session_magics import (
+    Command,
+    Exited,
+    Lost,
+    Registry,
+    Running,
+    Session,
+    SessionBusy,
+    SessionError,
+    SessionUnresponsive,
+    WaitTimeout,
+)
+from session_magics.backends import native
+from session_magics.errors import SessionExists
+from session_magics.holder import launch, server
+from session_magics.holder.processes import carrying, start_tick
+from session_magics.verbs.actions import Verbs
+from session_magics.verbs.parser import parse_verb
+from terminals import Terminal, attached
+from trees import OBEDIENT, STAY, STUBBORN, Tree
+
+BACKENDS = ("native", "tmux")
+DETACH = b"\x1c"
+# Seconds after which a verb that should take two at most counts as one that hangs.
+HANGS = 8.0
+
+grow = trees.grow
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="finds processes through /proc"),
+    pytest.mark.timeout(120),
+]
+
+# Reads a known number of bytes in raw mode, waits for the gate first if there is one, and tells their hash.
+READER = """
+import hashlib, os, sys, tty
+tty.setraw(0)
+os.write(1, b"ready")
+if len(sys.argv) > 2:
+    open(sys.argv[2]).read()
+left, seen = int(sys.argv[1]), hashlib.sha256()
+while left:
+    data = os.read(0, min(left, 65536))
+    seen.update(data)
+    left -= len(data)
+os.write(1, b" hash " + seen.hexdigest().encode())
+os.read(0, 1)
+"""
+INPUTS = {
+    "one byte": b"x",
+    "a semicolon": b";",
+    "semicolons": b"hello;\\;b;;",
+    "an option": b"-t x",
+    "keys of tmux": b"C-c Enter #{pid}%H",
+    "NUL": b"\0a\0\0b\0",
+    "upper half": bytes(range(128, 256)),
+    "every byte": bytes(range(256)) * 16,
+    "a paste": b"\x1b[200~pasted;\r\x1b[201~;",
+    "controls": b"\x03\x04\x11\x13\x1a\x1c\x7f\r\n",
+    "4095 bytes": random.Random(1).randbytes(4095),
+    "4096 bytes": random.Random(2).randbytes(4096),
+    "65537 bytes": random.Random(3).randbytes(65537),
+    "1 MB": random.Random(4).randbytes(MB),
+}
+
+
+def python(code: str, *arguments: object) -> Command:
+    return Command((sys.executable, "-I", "-S", "-u", "-c", code, *map(str, arguments)))
+
+
+def hashed(data: bytes) -> str:
+    return f"hash {hashlib.sha256(data).hexdigest()}"
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_line_26_thurbox_651_a_raw_reader_gets_every_byte(registry: Registry, backend: str) -> None:
+    """All together first: whatever one leaves behind would spoil the next."""
+    every = b"".join(INPUTS.values())
+    session = registry.start("all", python(READER, len(every)), backend=backend)
+    session.wait_for("ready", 10)
+    for data in INPUTS.values():
+        sent = False
+        while not sent:
+            with contextlib.suppress(SessionBusy):  # told, and nothing taken
+                session.send(data)
+                sent = True
+    assert session.wait_for("hash [0-9a-f]{64}", 30) == hashed(every)
+    assert faults(session) == []
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("what", INPUTS)
+def test_line_26_each_input_arrives_whole(registry: Registry, backend: str, what: str) -> None:
+    data = INPUTS[what]
+    session = registry.start("reader", python(READER, len(data)), backend=backend)
+    session.wait_for("ready", 10)
+    session.send(data)
+    assert session.wait_for("hash [0-9a-f]{64}", 30) == hashed(data)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_line_27_a_program_that_does_not_read_makes_its_senders_busy(registry: Registry, backend: str) -> None:
+    size, gate = 700_000, registry.store.root / "gate"
+    os.mkfifo(gate)
+    session = registry.start("deaf", python(READER, size + 5, gate), backend=backend)
+    session.wait_for("ready", 10)
+    first = random.Random(1).randbytes(size)
+    session.send(first)
+    began = time.monotonic()
+    with pytest.raises(SessionBusy):
+        session.send(b"y" * size)
+    assert time.monotonic() - began < HANGS / 2
+    assert session.tail() == "ready"
+    session.resize(30, 90)
+    assert session.info().size == (30, 90)
+    gate.write_text("go")
+    sent = False
+    while not sent:
+        with contextlib.suppress(SessionBusy):
+            session.send(b"last!")
+            sent = True
+    assert session.wait_for("hash [0-9a-f]{64}", 30) == hashed(first + b"last!")
+
+
+def test_line_28_a_long_log_is_drawn_as_one_screen(
+    registry: Registry, root: Path, rounds: Callable[[int, int], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    volume = rounds(1024 * MB, 32 * MB)
+    plain = launch.encode
+    monkeypatch.setattr(native.launch, "encode", lambda **fields: plain(**fields, cap=b"%d" % (2 * volume)))
+    session = registry.start("long", Command(flood(str(root / "count"))))
+    until(lambda: session.info().log_bytes == 1)
+    session.send(f"{volume}\r")
+    until(lambda: session.info().log_bytes == volume + 1, 300, what=session.info)
+    with attached("long") as terminal:
+        last = session.output(volume - 500).decode()
+        until(lambda: "".join(terminal.lines).endswith(last), what=lambda: terminal.text)
+        assert len(terminal.raw) <= 64 * 1024
+        terminal.type(DETACH)
+        assert terminal.wait() == 0
+
+
+STORM_CPU = 0.05
+
+
+def test_line_29_a_storm_of_resizes_ends_with_the_size_of_the_last_typist(
+    registry: Registry, rounds: Callable[[int, int], int]
+) -> None:
+    session = registry.start("k", python("import time, tty; tty.setraw(0); print('ready'); time.sleep(1000)"))
+    session.wait_for("ready", 10)
+    pid = holder(session)
+    with attached("k", (20, 70)) as leader, attached("k", (22, 72)) as other:
+        for terminal in (leader, other):
+            terminal.until("detaches")
+        used, began = cpu(pid), time.monotonic()
+        storms = [
+            threading.Thread(target=storm, args=(terminal, rounds(20_000, 1500), rows))
+            for terminal, rows in ((leader, 30), (other, 40))
+        ]
+        for one in storms:
+            one.start()
+        for one in storms:
+            one.join()
+        taken = time.monotonic() - began
+        other.type("a")
+        until(lambda: session.info().size[0] == 40, what=session.info)
+        leader.type("a")
+        until(lambda: session.info().size == (30, 109), what=session.info)
+        assert (cpu(pid) - used) / taken <= STORM_CPU
+        for terminal in (leader, other):
+            terminal.type(DETACH)
+            assert terminal.wait() == 0
+    assert faults(session) == []
+
+
+def storm(terminal: Terminal, count: int, rows: int) -> None:
+    """Change the size so many times, a thousand times a second; it is 109 columns wide in the end."""
+    for number in range(count):
+        terminal.resize((rows, 60 + (number + 50 - count) % 50))
+        time.sleep(0.001)  # the pace of the storm
+
+
+# ------------------------------------------------------------ a holder that hangs
+
+UNRESPONSIVE = ("send tree x", "interrupt tree", "resize tree 10x20", "stop tree", "restart tree")
+READING = ("list", "info tree", "tail tree", "snapshot tree", "show tree")
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_line_30_no_verb_hangs_on_a_holder_that_hangs(
+    grow: Callable[..., Tree], registry: Registry, backend: str
+) -> None:
+    tree = grow(OBEDIENT + STAY, 7, backend=backend)
+    session, verbs = tree.session, Verbs(registry, lambda *_: None)
+    os.kill(tree.holder, signal.SIGSTOP)
+    for line in UNRESPONSIVE:
+        with bounded(line), pytest.raises(SessionUnresponsive):
+            verbs.call(parse_verb(line))
+    for line in READING:
+        with bounded(line):
+            verbs.call(parse_verb(line))
+    assert isinstance(session.state(), Running)
+    for wait in (session.wait, lambda timeout: session.wait_for("never", timeout)):
+        with bounded("wait"), pytest.raises(WaitTimeout):
+            wait(0.5)
+    os.kill(tree.holder, signal.SIGCONT)
+    session.resize(11, 22)
+    session.send("x")
+    assert session.info().size == (11, 22)
+    assert len(tree.left()) == 7
+    session.stop()
+    assert tree.left() == []
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_line_30_a_stop_now_ends_everything_without_a_holder_that_hangs(
+    grow: Callable[..., Tree], backend: str
+) -> None:
+    tree = grow(OBEDIENT + STUBBORN + trees.SCRIPTS["deaf"], 9, backend=backend)
+    os.kill(tree.holder, signal.SIGSTOP)
+    with bounded("stop --now"):
+        tree.session.stop(now=True)
+    assert tree.left() == []
+    os.kill(tree.holder, signal.SIGCONT)
+    state = until_state(tree.session, Exited)
+    assert isinstance(state, Exited)
+    assert state.signal == signal.SIGKILL
+
+
+@contextlib.contextmanager
+def bounded(what: str) -> Iterator[None]:
+    """The block may take a while and may not hang."""
+    began = time.monotonic()
+    yield
+    assert time.monotonic() - began < HANGS, what
+
+
+# --------------------------------------------------------- a holder out of reach
+
+QUICK_CHECK = 0.2
+HOLDER_THAT_LOOKS_OFTEN = """
+import os, runpy, sys
+package = type(sys)("session_magics")
+package.__path__ = [{package!r}]
+sys.modules["session_magics"] = package
+from session_magics.holder import server
+server.SOCKET_CHECK = {seconds}
+runpy.run_path({holder!r}, run_name="__main__")
+"""
+
+
+@pytest.fixture
+def patient(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rounds: Callable[[int, int], int]) -> float:
+    """Seconds until a holder has found that its socket is gone; without --full it looks a hundred times as often."""
+    if rounds(1, 0):
+        return server.SOCKET_CHECK + 10
+    path = tmp_path / "holder.py"
+    package = str(Path(native.HOLDER).parents[1])
+    text = HOLDER_THAT_LOOKS_OFTEN.format(package=package, seconds=QUICK_CHECK, holder=str(native.HOLDER))
+    path.write_text(text)
+    monkeypatch.setattr(native, "HOLDER", path)
+    return QUICK_CHECK + 10
+
+
+def reads_and_writes(session: Session) -> None:
+    at = session.info().log_bytes
+    session.send("hello\r")
+    session.wait_for("hello", 10, begin=at)
+
+
+@pytest.mark.parametrize("how", ["deleted", "renamed", "replaced by a file"])
+def test_line_31_a_socket_that_is_gone_comes_back(registry: Registry, patient: float, how: str) -> None:
+    session = registry.start("cat", Command(("cat",)))
+    before, path, pid = session.state(), session.directory / "sock", holder(session)
+    path.unlink() if how == "deleted" else path.rename(session.directory / "elsewhere")
+    if how == "replaced by a file":
+        path.touch()
+    with pytest.raises((SessionExists, SessionError)):
+        registry.start("cat", Command(("cat",)))
+    until(lambda: answers(session), patient)
+    reads_and_writes(session)
+    assert (session.state(), holder(session)) == (before, pid)
+
+
+def answers(session: Session) -> bool:
+    with contextlib.suppress(SessionError), session.link():
+        return True
+    return False
+
+
+def test_line_31_a_directory_that_was_renamed_is_no_second_session(registry: Registry) -> None:
+    session = registry.start("cat", Command(("cat",)))
+    before, pid = session.state(), holder(session)
+    tick = start_tick(pid)
+    aside = session.directory.with_name("aside")
+    session.directory.rename(aside)
+    assert session.state() == Lost("its directory is gone")
+    with pytest.raises(SessionError, match="its directory is gone"):
+        session.send("x")
+    aside.rename(session.directory)
+    assert (session.state(), holder(session)) == (before, pid)
+    reads_and_writes(session)
+    session.directory.rename(aside)
+    again = registry.start("cat", Command(("cat",)))  # the old one cannot be reached: it is ended first
+    assert carrying(f"SESSION_MAGICS_SESSION={session.id}".encode()) == []
+    until(lambda: not alive(pid, tick))
+    reads_and_writes(again)
+
+
+# Run without the right to pass by modes, which root has.
+WITHOUT_ACCESS = """
+from session_magics import *
+from session_magics.errors import *
+registry = Registry(sys.argv[1])
+session = registry.start("cat", Command(("sh", "-c", "echo up; exec cat")))
+session.wait_for("up", 10)
+before = session.state()
+for path in (session.directory / "sock", session.directory):
+    mode = path.stat().st_mode & 0o777
+    path.chmod(0)
+    told = []
+    for ask in (lambda: session.send("x"), lambda: session.resize(10, 20),
+                lambda: registry.start("cat", Command(("cat",))), lambda: registry.remove("cat")):
+        try:
+            ask()
+            raise SystemExit(f"{path.name}: something was done")
+        except SessionError as error:
+            told.append(str(error))
+    state = session.state()
+    print(path.name, type(state).__name__, told)
+    path.chmod(mode)
+    assert session.state() == before
+    session.send("hello\\r")
+    session.wait_for("hello", 10)
+session.stop()
+"""
+
+
+def test_line_31_a_session_without_access_is_left_alone_and_says_so(root: Path) -> None:
+    told = ran(WITHOUT_ACCESS, root, before=without("dac_override", "dac_read_search")).splitlines()
+    assert len(told) == 2
+    assert re.match(r"sock Running .*Permission denied.*running", told[0]), told[0]
+    assert re.search(r" Unknown .*Permission denied", told[1]), told[1]

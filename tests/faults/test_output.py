@@ -1,0 +1,406 @@
+"""Lines 17 to 25: all that a program prints is in the log, whoever reads it, or does not."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from floods import expected, flood
+from holders import MB, descriptors, faults, holder, memory
+from others import PROJECT
+from rounds import until
+from session_magics import Command, Exited, Registry
+from session_magics.backends import native
+from session_magics.holder import launch, logfile
+from session_magics.log import LogReader
+from session_magics.text import LineModel
+from terminals import CLI, Terminal, attached
+
+BACKENDS = ("native", "tmux")
+DETACH = b"\x1c"
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="finds processes through /proc"),
+    pytest.mark.timeout(120),
+]
+
+
+@pytest.fixture
+def capped(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """``capped(bytes)``: what sessions that are started from now on keep of their output."""
+    plain = launch.encode
+
+    def cap(size: int) -> None:
+        monkeypatch.setattr(native.launch, "encode", lambda **fields: plain(**fields, cap=b"%d" % size))
+
+    return cap
+
+
+def python(code: str, *arguments: object) -> Command:
+    return Command((sys.executable, "-I", "-S", "-c", code, *map(str, arguments)))
+
+
+class Flood:
+    """A session that prints what is asked of it, of bytes that tell where they belong."""
+
+    def __init__(self, registry: Registry, backend: str = "native") -> None:
+        self.count = registry.store.root / "count"
+        self.session = registry.start("flood", Command(flood(str(self.count))), backend=backend)
+        self.printed = 1
+        self.arrived()
+
+    def arrived(self, limit: float = 120.0) -> None:
+        """Wait until all that was asked for is in the log."""
+        until(lambda: self.session.info().log_bytes >= self.printed, limit, what=self.session.info)
+
+    def ask(self, count: int) -> None:
+        self.session.send(f"{count}\r")
+        self.printed += count
+
+    def on(self) -> None:
+        """Print until ``over``."""
+        self.session.send("on\r")
+
+    def over(self) -> int:
+        """End it; the bytes that it has printed in all."""
+        state = self.session.stop()
+        assert isinstance(state, Exited) and state.code == 0, state
+        self.printed = int(self.count.read_bytes())
+        return self.printed
+
+    def check(self) -> int:
+        """Check all that is kept; the offset at which it begins, behind which nothing is missing."""
+        with LogReader(self.session.directory) as log:
+            assert log.end() == self.printed
+            start, at = log.start(), log.start()
+            for offset, data in log.read(0, log.end()):
+                assert offset == at, f"a hole from {at} to {offset}"
+                assert data == expected(offset, len(data)), f"other bytes at {offset}"
+                at += len(data)
+            assert at == self.printed
+            assert log.missing(0, log.end()) == start
+        assert faults(self.session) == []
+        return start
+
+
+def bytes_on_disk(directory: Path) -> int:
+    total = 0
+    for path in directory.glob("log.0*"):
+        with contextlib.suppress(FileNotFoundError):
+            total += path.stat().st_size
+    return total
+
+
+@contextlib.contextmanager
+def watched(directory: Path) -> Iterator[list[int]]:
+    """The most that the log has had on disk at any look, and the number of looks."""
+    seen, over = [0, 0], threading.Event()
+
+    def look() -> None:
+        while not over.is_set():
+            seen[:] = max(seen[0], bytes_on_disk(directory)), seen[1] + 1
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        over.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_line_17_the_newest_is_kept_under_the_cap(
+    registry: Registry, capped: Callable[[int], None], rounds: Callable[[int, int], int], backend: str
+) -> None:
+    volume, cap = rounds(1024 * MB, 24 * MB), rounds(logfile.LOG_CAP, 2 * MB)
+    segment = cap // logfile.SEGMENTS
+    capped(cap)
+    flooded = Flood(registry, backend)
+    with watched(flooded.session.directory) as seen:
+        flooded.ask(volume)
+        flooded.arrived(600)
+    assert seen[1] > 10 and seen[0] <= cap + segment, seen
+    start = flooded.check()
+    assert bytes_on_disk(flooded.session.directory) == flooded.printed - start >= cap - 2 * segment
+    flooded.over()
+
+
+def test_line_18_a_viewer_that_reads_on_gets_every_byte(registry: Registry, rounds: Callable[[int, int], int]) -> None:
+    volume = rounds(48 * MB, 16 * MB)  # under the cap: nothing may be dropped
+    flooded = Flood(registry)
+    flooded.ask(volume)
+    seen = 0
+    for data in flooded.session.follow(0):
+        assert data == expected(seen, len(data))
+        seen += len(data)
+        if seen == flooded.printed:
+            break
+    assert flooded.check() == 0
+
+
+@pytest.mark.parametrize("count", [1, 10, 50])
+def test_line_19_a_viewer_that_stalls_costs_nothing(
+    registry: Registry, capped: Callable[[int], None], rounds: Callable[[int, int], int], count: int
+) -> None:
+    """Of the viewers one is an attached terminal that is not read; the others have read once, and then no more."""
+    volume = rounds(100 * MB, 10 * MB)
+    capped(4 * volume)
+    flooded = Flood(registry)
+    flooded.ask(volume)  # what any flood takes is taken before
+    flooded.arrived()
+    pid = holder(flooded.session)
+    before, begin = memory(pid, "VmHWM"), flooded.printed
+    open_before = descriptors(pid)
+    with contextlib.ExitStack() as stack:
+        terminal = stack.enter_context(attached("flood"))
+        terminal.until("detaches")
+        terminal.until(gone="detaches")
+        terminal.stall(True)
+        viewers = [stack.enter_context(contextlib.closing(flooded.session.follow(begin))) for _ in range(count - 1)]
+        flooded.ask(1)
+        firsts = [next(viewer) for viewer in viewers]
+        flooded.ask(volume)
+        flooded.arrived()  # while all are stalled
+        assert memory(pid, "VmHWM") - before <= MB, "memory of the holder"
+        terminal.stall(False)
+        terminal.type(DETACH)
+        assert terminal.wait() == 0
+        for viewer, first in zip(viewers, firsts, strict=True):
+            at = begin + len(first)
+            assert first == expected(begin, len(first))
+            while at < flooded.printed:
+                data = next(viewer)
+                assert data == expected(at, len(data))
+                at += len(data)
+    assert flooded.check() == 0
+    until(lambda: descriptors(pid) == open_before, what=lambda: descriptors(pid))
+    flooded.over()
+
+
+# Follows from where the log begins and checks each byte; says so once it has read anything, and each jump that it saw.
+VIEWER = f"""
+import sys; sys.path[:0] = [{PROJECT!r}, {PROJECT + "/tests"!r}]
+from floods import expected
+from session_magics import Registry
+from session_magics.log import LogReader
+session = Registry(sys.argv[1]).get("flood")
+with LogReader(session.directory) as log, session.news() as news:
+    position, said = log.start(), False
+    while True:
+        for offset, data in log.read(position, log.end()):
+            assert data == expected(offset, len(data)), f"other bytes at {{offset}}"
+            assert offset == position or log.start() > position, f"a hole from {{position}} to {{offset}}"
+            position = offset + len(data)
+            if not said:
+                said = print("reads", flush=True) is None
+        news.wait(position, None)
+"""
+
+
+def test_line_20_viewers_come_and_are_killed_during_a_flood(
+    registry: Registry, rounds: Callable[[int, int], int]
+) -> None:
+    draw, left = random.Random(20), rounds(1000, 32)
+    flooded = Flood(registry)
+    pid = holder(flooded.session)
+    before = descriptors(pid)
+    flooded.on()
+    while left > 0:
+        batch = [
+            subprocess.Popen(
+                [sys.executable, "-c", VIEWER, str(registry.store.root)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            )
+            for _ in range(min(left, 4))
+        ]
+        left -= len(batch)
+        for viewer in batch:
+            assert viewer.stdout is not None
+            said = viewer.stdout.readline()
+            if said:
+                time.sleep(draw.uniform(0, 0.05))  # anywhere in its reading
+            viewer.kill()
+            complaint = viewer.communicate()[1]
+            assert (said, complaint) == (b"reads\n", b"")
+    until(lambda: descriptors(pid) == before, what=lambda: descriptors(pid))
+    assert flooded.over() > MB
+    flooded.check()
+
+
+# Writes so many bytes, which depend on the seed, and exits.
+QUICK = """
+import os, random, sys
+size, code, seed = map(int, sys.argv[1:])
+data = random.Random(seed).randbytes(size).replace(b"\\n", b" ")
+while data:
+    data = data[os.write(1, data):]
+os._exit(code)
+"""
+
+
+def test_line_21_a_quick_exit_loses_no_byte_and_keeps_its_code(
+    registry: Registry, rounds: Callable[[int, int], int]
+) -> None:
+    """The same for tmux: test_a_program_that_ends_at_once_loses_no_byte."""
+    draw = random.Random(7)
+    for number in range(rounds(1000, 40)):
+        size, code = round(2 ** draw.uniform(0, 20)), draw.randrange(256)
+        session = registry.start("quick", python(QUICK, size, code, number))
+        assert session.wait(timeout=20) == code
+        wanted = random.Random(number).randbytes(size).replace(b"\n", b" ")
+        assert hashlib.sha256(session.output()).digest() == hashlib.sha256(wanted).digest()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_line_22_a_child_that_keeps_the_terminal_delays_no_end_and_is_still_logged(
+    registry: Registry, root: Path, rounds: Callable[[int, int], int], backend: str
+) -> None:
+    for number in range(rounds(100, 5)):
+        gate = root / f"gate{number}"
+        os.mkfifo(gate)
+        script = f"trap '' HUP; (read line <{gate}; echo late $line) & exit 3"
+        session = registry.start("parent", Command(("sh", "-c", script)), backend=backend)
+        assert session.wait(timeout=10) == 3
+        state = session.state()
+        assert isinstance(state, Exited) and state.background
+        gate.write_text("but here\n")
+        until(lambda: session.output() == b"late but here\r\n", what=session.output)  # noqa: B023
+        until(lambda: not getattr(session.state(), "background", True))  # noqa: B023
+        assert session.wait(timeout=1) == 3
+        registry.remove("parent")
+
+
+# Prints the bytes of a file as they are, and waits.
+PRINT = """
+import os, sys, tty
+tty.setraw(0)
+with open(sys.argv[1], "rb") as file:
+    while data := file.read(1 << 16):
+        while data:
+            data = data[os.write(1, data):]
+sys.stdin.read(1)
+"""
+# Of one to four bytes, and none of them a control character.
+LETTERS = "aZ0~ äßñ λЖ €✓漢 한 😀𝄞"
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("kind", ["bytes", "text"])
+def test_line_23_any_bytes_arrive_and_text_stays_text(
+    registry: Registry,
+    root: Path,
+    capped: Callable[[int], None],
+    rounds: Callable[[int, int], int],
+    kind: str,
+    backend: str,
+) -> None:
+    size, draw, file = rounds(100 * MB, 4 * MB), random.Random(23), root / "data"
+    if kind == "bytes":
+        data = draw.randbytes(size)
+    else:  # many lines, and then one that is longer than any tail, without an end
+        piece = "".join(draw.choices(LETTERS, k=100_000))
+        lines = piece.replace(" ", "\n") + "\n"
+        data = (lines * (size // len(lines.encode())) + piece.replace(" ", "_") * 8).encode()
+    file.write_bytes(data)
+    capped(2 * len(data))
+    session = registry.start("printer", python(PRINT, file), backend=backend)
+    if kind == "bytes":
+        until(lambda: session.info().log_bytes == len(data), 300, what=session.info)
+    else:
+        seen, viewer = 0, LineModel()
+        for chunk in session.follow(0):
+            viewer.feed(chunk)
+            seen += len(chunk)
+            if seen >= len(data):
+                break
+        assert viewer.text() == data.decode()
+        assert session.tail(2).endswith(piece[-1000:].replace(" ", "_"))
+        assert "\ufffd" not in session.tail(2) + session.snapshot()
+    assert hashlib.sha256(session.output()).digest() == hashlib.sha256(data).digest()
+
+
+# A program of which every key is shown in hex, raw; "q" ends it.
+KEYS = """
+import os, sys, tty
+tty.setraw(0)
+os.write(1, sys.argv[1].encode().decode("unicode_escape").encode("latin-1") + b"ready\\r\\n")
+while True:
+    data = os.read(0, 4096)
+    if data == b"q":
+        break
+    os.write(1, b"<" + data.hex().encode() + b">\\r\\n")
+"""
+QUESTIONS = (
+    "\\x1b[c\\x1b[6n\\x1b[>c\\x1b[5n\\x1b]11;?\\x07\\x1bZ\\x05\\x1b[?2026$p\\x1bP+q544e\\x1b\\\\\\x1b[?6n"
+    "\\x1b[x\\x1b[>q\\x1b[?u\\x1b[14t\\x1b[18t\\x1b]4;1;?\\x07\\x1b]52;c;?\\x07\\x1bP$qm\\x1b\\\\\\x1b[21t"
+)
+
+
+def test_line_24_no_question_is_answered_into_the_program(
+    registry: Registry, rounds: Callable[[int, int], int]
+) -> None:
+    session = registry.start("k", python(KEYS, QUESTIONS))
+    until(lambda: b"ready" in session.output(), what=session.output)
+    before = session.output()
+    for number in range(rounds(100, 4)):
+        with attached("k") as terminal:
+            terminal.until("detaches")
+            terminal.type("a")
+            until(lambda: session.output().count(b"<61>") == number + 1)  # noqa: B023
+            assert terminal.answers == []
+            terminal.type(DETACH)
+            terminal.wait()
+    assert session.output() == before + b"<61>\r\n" * (number + 1)
+
+
+def test_line_24_the_terminal_of_these_tests_does_answer(root: Path) -> None:
+    with Terminal(("printf", "\\033[6n\\033[c")) as terminal:
+        until(lambda: len(terminal.answers) == 2)
+
+
+# Prints a beginning, then so many bytes, and waits for a line.
+ENDLESS = """
+import os, sys
+begin, size = sys.argv[1].encode().decode("unicode_escape").encode("latin-1"), int(sys.argv[2])
+sys.stdin.readline()
+os.write(1, begin)
+while size > 0:
+    size -= os.write(1, b"1;2;3;44;" * 7000)
+os.write(1, b"over")
+sys.stdin.readline()
+"""
+CLIENT_MEMORY, HOLDER_MEMORY = 50 * MB, 10 * MB
+
+
+@pytest.mark.parametrize("begin", ["\\x1b]0;", "\\x1bP", "\\x1b["], ids=["OSC", "DCS", "CSI"])
+def test_line_25_a_sequence_without_an_end_fills_no_memory(
+    registry: Registry, rounds: Callable[[int, int], int], begin: str
+) -> None:
+    """Clients: an attached terminal, ``tail -f``, and the pictures that this process makes."""
+    volume = rounds(200 * MB, 12 * MB)
+    session = registry.start("flood", python(ENDLESS, begin, volume))
+    follower = Terminal((*CLI, "tail", "-f", "flood"))
+    with attached("flood") as terminal, follower:
+        terminal.until("detaches")
+        terminal.until(gone="detaches")
+        session.send("\r")
+        until(lambda: session.output(session.info().log_bytes - 4) == b"over", 300, what=session.info)
+        terminal.type("z")  # taken behind all of it: it is awake
+        until(lambda: session.output().endswith(b"z"))
+        assert len(session.tail()) + len(session.snapshot()) < 2 * MB
+        for client in (terminal, follower):
+            assert memory(client.process.pid, "VmHWM") <= CLIENT_MEMORY
+        assert memory(holder(session), "VmHWM") <= HOLDER_MEMORY
+        assert faults(session) == []
+        terminal.type(DETACH)
+        assert terminal.wait() == 0
