@@ -35,8 +35,17 @@ def memory(pid: int, what: str = "VmRSS") -> int:
 
 def share(pid: int) -> int:
     """Bytes of memory with shared pages counted by share (PSS)."""
+    return _rolled_up(pid, "Pss:")
+
+
+def private(pid: int) -> int:
+    """Bytes of memory that are a process's own."""
+    return _rolled_up(pid, "Private_")
+
+
+def _rolled_up(pid: int, begin: str) -> int:
     text = Path(f"/proc/{pid}/smaps_rollup").read_text()
-    return next(int(line.split()[1]) * 1024 for line in text.splitlines() if line.startswith("Pss:"))
+    return sum(int(line.split()[1]) * 1024 for line in text.splitlines() if line.startswith(begin))
 
 
 def cpu(pid: int) -> float:

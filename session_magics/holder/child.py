@@ -37,6 +37,10 @@ RESET_SIGNALS = [
 """Python ignores SIGPIPE and SIGXFSZ, and an ignored signal stays ignored in what is started."""
 
 
+USED_UP = "all that the system allows are in use (kernel.pty.max, or what /dev/pts was mounted with)"
+"""What "no space left on device" means where a terminal is asked for."""
+
+
 class SpawnError(Exception):
     """The program could not be started; the text says why, in the words of the system."""
 
@@ -218,7 +222,8 @@ def spawn(
     except OSError as error:
         os.close(told)
         os.close(report)
-        raise SpawnError(f"no terminal to be had: {error.strerror}") from None
+        reason = USED_UP if error.errno == errno.ENOSPC else error.strerror
+        raise SpawnError(f"no terminal to be had: {reason}") from None
     if pid == 0:
         become(report, argv, env, cwd, size, stdin=stdin, raw_lines=raw_lines, umask=umask)
     os.close(report)

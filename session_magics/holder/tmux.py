@@ -5,6 +5,7 @@ from __future__ import annotations
 import _signal
 import _socket
 import binascii
+import errno
 import os
 import select
 import struct
@@ -12,7 +13,7 @@ import sys
 import time
 
 from session_magics.holder import gate, processes, wire
-from session_magics.holder.child import RESET_SIGNALS, SpawnError
+from session_magics.holder.child import RESET_SIGNALS, USED_UP, SpawnError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -235,7 +236,7 @@ class _Meeting:
                 elif call.read():
                     poll.unregister(fd)
                     if call.failed():
-                        raise SpawnError(f"tmux: {call.text.decode('utf-8', 'replace').strip() or 'it failed'}")
+                        raise SpawnError(_complaint(call.text.decode("utf-8", "replace").strip()))
 
     def _admit(self) -> None:
         fd, _ = self._socket._accept()  # type: ignore[attr-defined]
@@ -281,3 +282,10 @@ class _Meeting:
             os.unlink(gate.GATE)
         except OSError:
             pass
+
+
+def _complaint(text: str) -> str:
+    """What tmux says of a start, and what is meant by it."""
+    if text.endswith(os.strerror(errno.ENOSPC)):
+        return f"tmux has no terminal to be had: {USED_UP}"
+    return f"tmux: {text or 'it failed'}"
