@@ -6,7 +6,7 @@ import contextlib
 import time
 
 from session_magics.errors import SessionError, SessionNotRunning, WaitTimeout
-from session_magics.holder import processes
+from session_magics.holder import trees
 from session_magics.log import log_end
 from session_magics.model import describe
 from session_magics.session import Session
@@ -46,7 +46,7 @@ def _ports(session: Session) -> set[int]:
     with contextlib.suppress(SessionError, OSError, ValueError):
         run = read_run(str(session.directory))
         if run is not None:
-            return set().union(*listeners(processes.descendants(run.holder)).values())
+            return set().union(*listeners(trees.descendants(run.holder)).values())
     return set()
 
 

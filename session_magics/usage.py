@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from session_magics.errors import StoreError
-from session_magics.holder import processes
+from session_magics.holder import processes, trees
 from session_magics.model import Exited, SessionInfo
 from session_magics.store.records import RunRecord, read_run
 
@@ -57,13 +57,11 @@ class UsageMeter:
             self._counts.clear()
             return {}
         entries = processes.table()
-        families = processes.children(entries)
-        trees = {
-            key: tree for key, run in runs.items() if (tree := processes.descendants(run.holder, entries, families))
-        }
-        ports = self._listeners({pid for tree in trees.values() for pid in tree})
+        families = trees.children(entries)
+        below = {key: tree for key, run in runs.items() if (tree := trees.descendants(run.holder, entries, families))}
+        ports = self._listeners({pid for tree in below.values() for pid in tree})
         used, counts = {}, {}
-        for key, tree in trees.items():
+        for key, tree in below.items():
             counts[key] = self._count(key, runs[key], tree)
             listened = sorted(set().union(*(ports.get(pid, ()) for pid in tree)))
             used[key[0]] = Usage(counts[key].cpu, _memory(tree), tuple(listened))

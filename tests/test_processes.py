@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from session_magics.holder import processes
+from session_magics.holder import processes, trees
 
 DEADLINE = 20.0  # seconds until a test gives up waiting for a condition
 PACKAGES = str(Path(processes.__file__).parents[2])
@@ -116,12 +116,12 @@ def test_a_process_that_was_waited_for_is_nothing(sleeper: subprocess.Popen[byte
 
 
 def test_a_zombie_is_gone(sleeper: subprocess.Popen[bytes]) -> None:
-    assert sleeper.pid in processes.descendants(os.getpid())
+    assert sleeper.pid in trees.descendants(os.getpid())
     os.kill(sleeper.pid, signal.SIGKILL)
     os.waitid(os.P_PID, sleeper.pid, os.WEXITED | os.WNOWAIT)
     one = processes.entry(sleeper.pid)
     assert one is not None and one.gone
-    assert sleeper.pid not in processes.descendants(os.getpid())
+    assert sleeper.pid not in trees.descendants(os.getpid())
 
 
 @linux_only
@@ -140,7 +140,7 @@ ctypes.CDLL(None).syscall(60 if os.uname().machine == "x86_64" else 93, 0)  # ex
 
 def test_descendants_come_parents_first(start: Callable[..., subprocess.Popen[bytes]]) -> None:
     child = start("sh", "-c", "sh -c 'sleep 600 & echo up; wait; :'; :")
-    below = processes.descendants(child.pid)
+    below = trees.descendants(child.pid)
     entries = processes.table()
     assert len(below) == 2
     assert [entries[pid].ppid for pid in below] == [child.pid, below[0]]
@@ -153,7 +153,7 @@ def test_descendants_are_found_behind_a_zombie_and_in_a_loop() -> None:
         return processes.ProcessEntry(pid, ppid, 1, 1, state, 1, 1)
 
     entries = {10: made(10, 13, "S"), 11: made(11, 10, "Z"), 12: made(12, 11, "S"), 13: made(13, 12, "X")}
-    assert processes.descendants(10, entries) == [12]
+    assert trees.descendants(10, entries) == [12]
 
 
 def test_only_a_whole_cookie_counts(start: Callable[..., subprocess.Popen[bytes]], root: Path) -> None:
@@ -162,11 +162,11 @@ def test_only_a_whole_cookie_counts(start: Callable[..., subprocess.Popen[bytes]
         start("env", variable, "sh", "-c", "echo up; exec sleep 600").pid
         for variable in (cookie, cookie + "1", "A" + cookie)
     ]
-    assert processes.carrying(cookie.encode()) == pids[:1]
+    assert trees.carrying(cookie.encode()) == pids[:1]
 
 
 def test_our_own_process_is_not_listed_as_carrying() -> None:
-    code = "import os; from session_magics.holder import processes; print(processes.carrying(b'MARK=self'))"
+    code = "import os; from session_magics.holder import processes, trees; print(trees.carrying(b'MARK=self'))"
     assert subprocess.check_output(python(code), env={"MARK": "self"}) == b"[]\n"
 
 
@@ -178,7 +178,7 @@ def test_the_boot_has_an_id() -> None:
 def test_a_subreaper_gets_the_orphans() -> None:
     code = """
 import os
-from session_magics.holder import processes
+from session_magics.holder import processes, trees
 assert processes.become_subreaper()
 reading, writing = os.pipe()
 if not (middle := os.fork()):
@@ -298,9 +298,9 @@ def test_another_sessions_holder_and_all_below_it_are_no_descendants(
     inner = "sh -c 'sleep 600 & sleep 600'"
     outer = start("sh", "-c", f"SESSION_MAGICS_HOLDER=x {inner} >/dev/null & sleep 600 >/dev/null & echo up; wait")
     try:
-        until(lambda: len(_below(outer.pid)) == 4 and len(processes.descendants(outer.pid)) == 1)
-        [own] = processes.descendants(outer.pid)
-        assert not processes.held_session(own)
+        until(lambda: len(_below(outer.pid)) == 4 and len(trees.descendants(outer.pid)) == 1)
+        [own] = trees.descendants(outer.pid)
+        assert not trees.held_session(own)
     finally:
         for pid in _below(outer.pid):
             with suppress(ProcessLookupError):

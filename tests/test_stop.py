@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from session_magics.holder import processes, stop
+from session_magics.holder import processes, stop, trees
 from trees import BOMB
 
 DEADLINE = 20.0  # seconds until a test gives up waiting for a condition
@@ -30,7 +30,7 @@ pytestmark = [
 HOLDER = f"""
 import sys; sys.path.insert(0, {PACKAGES!r})
 import json, os, select, time
-from session_magics.holder import processes, stop
+from session_magics.holder import processes, stop, trees
 
 options = json.loads(sys.argv[2])
 if options["subreaper"]:
@@ -133,7 +133,7 @@ class Held:
     def until(self, condition: Callable[[], bool]) -> None:
         limit = time.monotonic() + DEADLINE
         while not condition():
-            assert time.monotonic() < limit, (self.pids.read_text(), processes.descendants(self.holder.pid))
+            assert time.monotonic() < limit, (self.pids.read_text(), trees.descendants(self.holder.pid))
             time.sleep(0.005)
 
     def announced(self) -> list[int]:
@@ -164,7 +164,7 @@ class Held:
 
     def close(self) -> None:
         """Kill what a failed test has left, so that the next one does not suffer from it."""
-        tree = [self.holder.pid, *processes.descendants(self.holder.pid), *self.alive()]
+        tree = [self.holder.pid, *trees.descendants(self.holder.pid), *self.alive()]
         for pid in tree:
             if self.holder.returncode is None or pid != self.holder.pid:
                 processes.send(pid, processes.start_tick(pid), signal.SIGKILL)
@@ -276,7 +276,7 @@ def test_without_grace_the_tree_is_killed_at_once(hold: Callable[..., Held]) -> 
 def test_an_escaped_orphan_is_found_by_its_cookie_where_there_is_no_subreaper(hold: Callable[..., Held]) -> None:
     held = shell(hold, TREES["double fork"] + "\n" + "(setsid sh deaf &)", hangup=True, subreaper=False, grace=0.3)
     held.until_announced(2)
-    held.until(lambda: processes.descendants(held.holder.pid) == [held.leader])
+    held.until(lambda: trees.descendants(held.holder.pid) == [held.leader])
     outcome = held.stop()
     assert held.alive() == []
     assert outcome["survivors"] == []

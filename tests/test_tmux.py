@@ -37,7 +37,7 @@ from session_magics.backends.choice import abandoned
 from session_magics.backends.native import NativeBackend
 from session_magics.backends.tmux import TmuxBackend
 from session_magics.environment import environment
-from session_magics.holder import gate, processes, tmux
+from session_magics.holder import gate, processes, tmux, trees
 from session_magics.listing import Observer
 from session_magics.store.records import read_spec, spec_bytes
 from session_magics.verbs.actions import Verbs
@@ -225,9 +225,9 @@ def test_a_stop_leaves_nothing_of_the_tree_below_the_pane(registry: Registry) ->
     code = "setsid sleep 1000 & (sleep 1000 &) ; trap '' TERM; echo ready; sleep 1000; sleep 1000"
     session = registry.start("tree", Command(("sh", "-c", code)))
     session.wait_for("ready", LIMIT)
-    until(lambda: len(processes.carrying(f"SESSION_MAGICS_SESSION={session.id}".encode())) == 4)
+    until(lambda: len(trees.carrying(f"SESSION_MAGICS_SESSION={session.id}".encode())) == 4)
     holder, server = psutil.Process(run(session)[0]), server_of(session)
-    tree = [psutil.Process(pid) for pid in processes.carrying(f"SESSION_MAGICS_SESSION={session.id}".encode())]
+    tree = [psutil.Process(pid) for pid in trees.carrying(f"SESSION_MAGICS_SESSION={session.id}".encode())]
     assert len(tree) == 4
     session.stop(0.2)
     gone(*tree, holder, server)

@@ -271,7 +271,7 @@ def test_an_orphan_in_the_foreground_group_is_found() -> None:
     code = f"""
 import sys; sys.path.insert(0, {PACKAGES!r})
 import os, time
-from session_magics.holder import processes, waiting
+from session_magics.holder import processes, trees, waiting
 assert processes.become_subreaper()
 pid, pty_fd = os.forkpty()
 if not pid:
@@ -280,8 +280,8 @@ path = os.read(pty_fd, 100).decode().strip()
 limit = time.monotonic() + {DEADLINE}
 while (found := waiting.probe(pty_fd, path, pid)[0]) != "read" and time.monotonic() < limit:
     time.sleep(0.01)
-print(found, [processes.entry(p).ppid == os.getpid() for p in processes.descendants(os.getpid())].count(True))
-for p in processes.descendants(os.getpid()):
+print(found, [processes.entry(p).ppid == os.getpid() for p in trees.descendants(os.getpid())].count(True))
+for p in trees.descendants(os.getpid()):
     os.kill(p, 9)
 for _ in range(3):
     os.wait()

@@ -11,7 +11,7 @@ from session_magics.backends import Backend, Link, Start
 from session_magics.backends.native import NativeBackend
 from session_magics.environment import COOKIE
 from session_magics.errors import StoreError, UsageMistake
-from session_magics.holder import processes
+from session_magics.holder import trees
 from session_magics.store.records import read_spec
 
 AUTO = "auto"
@@ -78,7 +78,7 @@ def abandoned(directory: Path) -> bool:
 def may_live_on(directory: Path, id: str) -> bool:
     """Whether something of a session lives that has lost its holder; on a terminal of tmux, as far as one can see."""
     return os.path.lexists(directory / "tmux") or (
-        abandoned(directory) and bool(processes.carrying(f"{COOKIE}={id}".encode()))
+        abandoned(directory) and bool(trees.carrying(f"{COOKIE}={id}".encode()))
     )
 
 

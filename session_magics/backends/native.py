@@ -26,7 +26,7 @@ from session_magics.errors import (
     StoreError,
     UsageMistake,
 )
-from session_magics.holder import launch, processes, wire
+from session_magics.holder import launch, processes, trees, wire
 from session_magics.holder.stop import StopLadder
 from session_magics.store.records import read_run
 from session_magics.store.states import held
@@ -128,7 +128,7 @@ def end_tree(root: int, cookie: bytes) -> tuple[int, ...]:
 def _holder_environment(id: str) -> dict[str, str]:
     """This process's environment with the mark of a holder, and without that of a session we may be part of."""
     env = {key: value for key, value in os.environ.items() if key != COOKIE}
-    return env | {processes.HOLDER_MARK.decode().rstrip("="): id}
+    return env | {trees.HOLDER_MARK.decode().rstrip("="): id}
 
 
 def _connect(directory: Path) -> socket.socket:

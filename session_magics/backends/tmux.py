@@ -22,7 +22,7 @@ from session_magics.backends import Start
 from session_magics.backends.native import NativeBackend, end_tree, living_holder
 from session_magics.environment import COOKIE
 from session_magics.errors import StartFailed, UsageMistake
-from session_magics.holder import processes
+from session_magics.holder import processes, trees
 from session_magics.holder.tmux import SOCKET
 
 OLDEST = (3, 2)
@@ -64,8 +64,8 @@ class TmuxBackend(NativeBackend):
         if holder:
             return survivors
         cookie = f"{COOKIE}={id}".encode()
-        mark = processes.HOLDER_MARK + id.encode()
-        servers = {pid: processes.start_tick(pid) for pid in processes.carrying(mark)}
+        mark = trees.HOLDER_MARK + id.encode()
+        servers = {pid: processes.start_tick(pid) for pid in trees.carrying(mark)}
         for server, tick in servers.items():
             survivors += end_tree(server, cookie)  # what has wiped its environment too
             processes.send(server, tick, signal.SIGKILL)

@@ -6,7 +6,7 @@ import _signal
 import os
 import time
 
-from session_magics.holder import processes, statefiles
+from session_magics.holder import processes, statefiles, trees
 from session_magics.holder.child import SpawnError, Terminal, spawn
 from session_magics.holder.escalation import Escalation
 from session_magics.holder.logfile import LOG_CAP, LogWriter
@@ -286,7 +286,7 @@ class Holder:
         if not self.over or self.stopping.active:
             return
         self.loop.cancel(self._leaving)
-        if processes.descendants(os.getpid()):
+        if trees.descendants(os.getpid()):
             self._leaving = self.loop.later(LINGER_CHECK[self._subreaper], self.leave)
             return
         if self._last_words is None and self.terminal is not None:

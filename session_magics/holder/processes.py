@@ -1,4 +1,4 @@
-"""What the holder asks the operating system about processes: the one seam between Linux and macOS.
+"""What the holder asks the operating system about a process: the one seam between Linux and macOS.
 
 Linux answers from /proc. macOS has no such files, so `ps` and `sysctl` are run there. A pid alone names nobody for
 long; wherever it matters a process is (pid, start tick). State letters Z and X mean gone.
@@ -13,10 +13,6 @@ import os
 import select
 import sys
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
 if sys.platform == "linux":
     TIOCSIG = 0x40045436
 else:
@@ -24,8 +20,6 @@ else:
 
 GONE_STATES = "ZX"
 STOPPED_STATES = "Tt"
-HOLDER_MARK = b"SESSION_MAGICS_HOLDER="
-"""Begins a variable in the environment of every holder, and of nothing that a holder starts."""
 PR_SET_CHILD_SUBREAPER = 36
 SYS_PIDFD_OPEN = 434
 """The same number on every architecture: it was added after the tables were united."""
@@ -79,7 +73,7 @@ def parse_stat(raw: bytes) -> ProcessEntry:
     )
 
 
-def parse_ps(listing: bytes) -> dict[int, ProcessEntry]:
+def parseps(listing: bytes) -> dict[int, ProcessEntry]:
     """Read what `ps -A` printed for PS_FIELDS; lines of another shape are skipped.
 
     The session id is filled in by asking the kernel, because the ps of macOS prints an address for it.
@@ -106,7 +100,7 @@ def table() -> dict[int, ProcessEntry]:
     Not a snapshot: a process that is re-parented meanwhile can appear under a parent that is no longer listed.
     """
     if sys.platform != "linux":
-        return parse_ps(_ps("-A", *_ps_columns()))
+        return parseps(ps("-A", *_ps_columns()))
     else:
         found: dict[int, ProcessEntry] = {}
         for name in os.listdir("/proc"):
@@ -118,7 +112,7 @@ def table() -> dict[int, ProcessEntry]:
 def entry(pid: int) -> ProcessEntry | None:
     """One process; None when there is none of that number."""
     if sys.platform != "linux":
-        return parse_ps(_ps("-p", str(pid), *_ps_columns())).get(pid)
+        return parseps(ps("-p", str(pid), *_ps_columns())).get(pid)
     else:
         try:
             return parse_stat(read_file(f"/proc/{pid}/stat"))
@@ -130,107 +124,6 @@ def start_tick(pid: int) -> int:
     """When the process started, in a unit only good for comparing; 0 when it is gone."""
     one = entry(pid)
     return 0 if one is None else one.tick
-
-
-def children(entries: dict[int, ProcessEntry]) -> dict[int, list[int]]:
-    """The pids of each parent's children."""
-    found: dict[int, list[int]] = {}
-    for one in entries.values():
-        found.setdefault(one.ppid, []).append(one.pid)
-    return found
-
-
-def descendants(
-    root_pid: int,
-    entries: dict[int, ProcessEntry] | None = None,
-    families: dict[int, list[int]] | None = None,
-    strays: Iterable[int] = (),
-) -> list[int]:
-    """Every living process below ``root_pid``, parents before their children, without ``root_pid`` itself.
-
-    Then come the ``strays`` that are not among them, each with what is below it.
-
-    Left out are the holders of other sessions with all that is theirs: one that was started from inside this session
-    ends up below its holder, which is a subreaper, but is none of its business. What carries the mark of the root's own
-    session (a tmux server that holds its terminal) is not listed, but what is below it is. Who asks for many roots
-    gives ``table()`` and its ``children``.
-    """
-    if entries is None:
-        entries = table()
-    if families is None:
-        families = children(entries)
-    own: bytes | None = None
-    below: list[int] = []
-    seen = {root_pid}
-    held = Environments(held_session)
-    todo, unseen = [root_pid], iter(strays)
-    while todo:
-        for pid in families.get(todo.pop(0), ()):
-            if pid in seen:
-                continue
-            seen.add(pid)
-            if not entries[pid].gone and (session := held.of(entries[pid])):
-                own = held_session(root_pid) if own is None else own
-                if session != own:
-                    continue
-            elif not entries[pid].gone:
-                below.append(pid)
-            todo.append(pid)
-        if not todo and (stray := next((pid for pid in unseen if pid not in seen), 0)):
-            seen.add(stray)
-            below.append(stray)
-            todo.append(stray)
-    return below
-
-
-class Environments:
-    """Reads something of the environment of many processes, once for all that were forked from each other.
-
-    To read it takes the lock of a process's memory. In a fork bomb of 200 on 2 processors nearly each has that while it
-    waits for its turn: with a look at each, one walk over them took 5.7 s.
-    """
-
-    def __init__(self, read: Callable[[int], bytes]) -> None:
-        self._read = read
-        self._known: dict[bytes, bytes] = {}
-
-    def of(self, one: ProcessEntry) -> bytes:
-        """What there is to read about a process."""
-        if one.image not in self._known or not one.image:
-            self._known[one.image] = self._read(one.pid)
-        return self._known[one.image]
-
-
-def held_session(pid: int) -> bytes:
-    """The id of the session that the process holds; empty for none, and where the environment may not be read."""
-    if sys.platform != "linux":
-        words = _ps("-E", "-ww", "-p", str(pid), "-o", "command=").split(b" ")
-    else:
-        words = _environment(pid).split(b"\0")
-    return next((word[len(HOLDER_MARK) :] for word in words if word.startswith(HOLDER_MARK)), b"")
-
-
-def carrying(cookie: bytes) -> list[int]:
-    """The processes started with ``cookie`` (``NAME=value``, whole) in their environment, our own excepted.
-
-    Those whose environment may not be read are not listed, nor those that have wiped or overwritten it.
-    """
-    own = os.getpid()
-    if sys.platform != "linux":
-        lines = [line.split(None, 1) for line in _ps("-A", "-E", "-ww", "-o", "pid=", "-o", "command=").splitlines()]
-        return [int(words[0]) for words in lines if cookie in words[-1].split() and int(words[0]) != own]
-    else:
-        environments = Environments(_environment)
-        others = [one for one in table().values() if one.pid != own and not one.gone]
-        return [one.pid for one in others if cookie in environments.of(one).split(b"\0")]
-
-
-def _environment(pid: int) -> bytes:
-    """Its variables at its start, each with a NUL behind it; empty where they may not be read."""
-    try:
-        return read_file(f"/proc/{pid}/environ")
-    except OSError:
-        return b""
 
 
 def boot_id() -> str:
@@ -387,7 +280,8 @@ def _ps_columns() -> list[str]:
     return [word for field in PS_FIELDS for word in ("-o", field + "=")]
 
 
-def _ps(*arguments: str) -> bytes:
+def ps(*arguments: str) -> bytes:
+    """What ps prints, on systems where it has to be asked."""
     return _output_of("/bin/ps", *arguments)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import _signal
 
-from session_magics.holder import processes
+from session_magics.holder import processes, trees
 
 STOP_POLL = 0.05
 """Seconds between two looks at the tree: a stop feels immediate, and a look takes 2 ms among 100 processes."""
@@ -90,12 +90,12 @@ class StopLadder:
             for pid, tick in self._strays.items()
             if pid in entries and entries[pid].tick == tick and not entries[pid].gone
         }
-        pids = processes.descendants(self._root_pid, entries, strays=self._strays)
+        pids = trees.descendants(self._root_pid, entries, strays=self._strays)
         self._halted.update(pid for pid in pids if entries[pid].state in processes.STOPPED_STATES)
         return {pid: entries[pid].tick for pid in pids if pid > 1 and pid != self._root_pid}
 
     def _seek_strays(self) -> None:
-        for pid in processes.carrying(self._cookie):
+        for pid in trees.carrying(self._cookie):
             self._strays[pid] = processes.start_tick(pid)
 
     def _last_look(self) -> dict[int, int]:

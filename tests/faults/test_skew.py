@@ -21,7 +21,7 @@ from rounds import alive
 from session_magics import Registry
 from session_magics.environment import environment
 from session_magics.errors import CellCommandError
-from session_magics.holder import processes, wire
+from session_magics.holder import trees, wire
 from session_magics.model import Exited, Running, Spec
 from session_magics.programs import find_shell
 from session_magics.run import run_cell
@@ -61,7 +61,7 @@ def start(real: Registry, tmp_path: Path, request: pytest.FixtureRequest) -> Sta
         }  # fmt: skip
         encode = [sys.executable, "-I", "-S", "-c", ENCODE, str(tmp_path)]
         message = subprocess.run(encode, input=repr(fields).encode(), stdout=subprocess.PIPE, check=True).stdout
-        mark = processes.HOLDER_MARK.decode().rstrip("=")
+        mark = trees.HOLDER_MARK.decode().rstrip("=")
         answer = subprocess.run(
             [sys.executable, "-I", "-S", str(tmp_path / "session_magics" / "holder" / "__main__.py")],
             input=message, stdout=subprocess.PIPE, start_new_session=True, cwd="/", env={**os.environ, mark: spec.id},

@@ -37,7 +37,7 @@ from session_magics import (
     Unknown,
 )
 from session_magics.cleaning import clean
-from session_magics.holder import processes, wire
+from session_magics.holder import processes, trees, wire
 from session_magics.store import records, states
 from terminals import CLI, Terminal, attached
 
@@ -530,7 +530,7 @@ def test_pueue_297_what_is_taken_out_of_the_environment_is_not_in_the_holders_wa
     assert b"of-the-starter" in Path(f"/proc/{record(session).holder}/environ").read_bytes()
     for _ in range(2):
         environment = Path(f"/proc/{record(session).pid}/environ").read_bytes()
-        assert b"SECRET" not in environment and processes.HOLDER_MARK not in environment
+        assert b"SECRET" not in environment and trees.HOLDER_MARK not in environment
         registry.restart("one")
 
 
