@@ -271,9 +271,8 @@ class Shell:
         self.active = None
         if not active.request.hidden:
             self._last = finished.status if finished.status >= 0 else 128 - finished.status
-            finished.restarted = self.notice
-            self.notice = b""
-        if not active.request.hidden:  # on record first: whoever hears of the end may look there
+            finished.restarted, self.notice = self.notice, b""
+            # on record first: whoever hears of the end may look there
             if active.begin is not None and not active.announced:
                 self._log_begin(active, active.begin)
             self.log.event(

@@ -7,10 +7,11 @@ import os
 import time
 
 from session_magics.holder import processes, statefiles, trees
-from session_magics.holder.child import SpawnError, Terminal, spawn
+from session_magics.holder.child import SpawnError, Terminal
 from session_magics.holder.escalation import Escalation
 from session_magics.holder.logfile import LOG_CAP, LogWriter
 from session_magics.holder.loop import READ, WRITE, Loop
+from session_magics.holder.opening import open_pane, open_pty, open_shell
 from session_magics.holder.queries import Answerer
 from session_magics.holder.requests import Requests
 from session_magics.holder.restarts import Restarts
@@ -94,26 +95,11 @@ class Holder:
         launch = self.launch
         first = self.generation == launch.generation
         if launch.tmux:
-            from session_magics.holder import pane, tmux  # a terminal of our own need not pay for it
-
-            started = tmux.start(
-                launch.tmux, launch.argv, launch.env, launch.cwd, self.size, name=launch.name, umask=self._umask
-            )
-            self.terminal = pane.Pane(self.loop, launch.tmux, started, self)
+            self.terminal = open_pane(self.loop, launch, self.size, self._umask, self)
         elif self.shell is None:
-            self.terminal = spawn(launch.argv, launch.env, launch.cwd, self.size, umask=self._umask)
+            self.terminal = open_pty(launch, self.size, self._umask)
         else:
-            theirs, ours = os.pipe()
-            try:
-                argv, env = self.shell.dialect.argv, launch.env
-                cwd = launch.cwd if first or os.path.isdir(launch.cwd) else b"/"
-                self.terminal = spawn(argv, env, cwd, self.size, stdin=theirs, raw_lines=True, umask=self._umask)
-            except BaseException:
-                os.close(ours)
-                raise
-            finally:
-                os.close(theirs)
-            self.shell.adopt(self.terminal, ours, cwd=launch.cwd)
+            self.terminal = open_shell(self.shell, launch, self.size, self._umask, again=not first)
         self._ended, self._drain, self.over, self.failure, self._loss = None, None, False, "", ""
         self._last_words = None
         self._since, self.began = time.time(), time.monotonic()

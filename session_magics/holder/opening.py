@@ -1,0 +1,43 @@
+"""Giving a session its terminal, with its program on it: a PTY of our own, that of a shell, or a pane of tmux."""
+
+from __future__ import annotations
+
+import os
+
+from session_magics.holder.child import Terminal, spawn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from session_magics.holder.cells import Shell
+    from session_magics.holder.launch import Launch
+    from session_magics.holder.loop import Loop
+    from session_magics.holder.pane import Ends
+
+
+def open_pty(launch: Launch, size: tuple[int, int], umask: int) -> Terminal:
+    """A program on a PTY; raises SpawnError."""
+    return spawn(launch.argv, launch.env, launch.cwd, size, umask=umask)
+
+
+def open_shell(shell: Shell, launch: Launch, size: tuple[int, int], umask: int, *, again: bool) -> Terminal:
+    """A shell on a PTY, its commands on a pipe; raises SpawnError. ``again``: its directory may be gone meanwhile."""
+    theirs, ours = os.pipe()
+    try:
+        argv, env = shell.dialect.argv, launch.env
+        cwd = launch.cwd if not again or os.path.isdir(launch.cwd) else b"/"
+        terminal = spawn(argv, env, cwd, size, stdin=theirs, raw_lines=True, umask=umask)
+    except BaseException:
+        os.close(ours)
+        raise
+    finally:
+        os.close(theirs)
+    shell.adopt(terminal, ours, cwd=launch.cwd)
+    return terminal
+
+
+def open_pane(loop: Loop, launch: Launch, size: tuple[int, int], umask: int, ends: Ends) -> Terminal:
+    """A program in a pane of a tmux server of its own; raises SpawnError."""
+    from session_magics.holder import pane, tmux  # a terminal of our own need not pay for it
+
+    started = tmux.start(launch.tmux, launch.argv, launch.env, launch.cwd, size, name=launch.name, umask=umask)
+    return pane.Pane(loop, launch.tmux, started, ends)
