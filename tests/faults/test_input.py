@@ -36,7 +36,8 @@ from session_magics import (
 from session_magics.backends import native
 from session_magics.errors import SessionExists
 from session_magics.holder import launch, server
-from session_magics.holder.processes import carrying, start_tick
+from session_magics.holder.processes import start_tick
+from session_magics.holder.trees import carrying
 from session_magics.verbs.actions import Verbs
 from session_magics.verbs.parser import parse_verb
 from terminals import Terminal, attached

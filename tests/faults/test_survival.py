@@ -21,7 +21,8 @@ from blows import Own, Server, new_kernel, reconnect, run, strike
 from others import in_another_process
 from rounds import alive, until
 from session_magics import Command, Exited, FailedToStart, Lost, Registry, Running, Session
-from session_magics.holder.processes import carrying, start_tick
+from session_magics.holder.processes import start_tick
+from session_magics.holder.trees import carrying
 from session_magics.model import State
 from session_magics.outlook import outlook
 
