@@ -14,6 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from subprocess import DEVNULL
 
+import psutil
+
+import leaks
 from cell_kernel import LIVE, Kernel
 from rounds import DEADLINE, alive, until
 from session_magics import Registry, Running
@@ -114,7 +117,10 @@ class Server:
     def __init__(self, kernel: Kernel, registry: Registry, backend: str = "native") -> None:
         argv, name = (sys.executable, "-I", "-S", "-u", "-c", SERVER), f"{backend}-server"
         start = f"Registry().start({name!r}, Command({argv!r}), backend={backend!r})"
-        run(kernel, f"from session_magics import Command, Registry\n_ = {start}.wait_for('port [0-9]+', {DEADLINE})")
+        run(
+            kernel,
+            f"from session_magics import Command, Registry\n_ = {start}.wait_for('port [0-9]+\\\\n', {DEADLINE})",
+        )
         self.session = registry.get(name)
         self.state = self.session.state()
         assert isinstance(self.state, Running)
@@ -160,3 +166,7 @@ class Own:
 
     def left(self) -> list[int]:
         return [pid for pid, tick in self.started.items() if alive(pid, tick)]
+
+    def tell(self) -> list[str]:
+        """What is left, for a message."""
+        return [leaks.describe(psutil.Process(pid)) for pid in self.left() if psutil.pid_exists(pid)]

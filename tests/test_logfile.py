@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from disks import fill, free
 from rounds import sessions, until
-from session_magics import Command, Exited, Registry, Running, SessionError, run_cell
+from session_magics import Registry, run_cell
 from session_magics.holder import logfile
 from session_magics.holder.logfile import LogWriter
 from session_magics.log import EventReader, LogReader
@@ -46,21 +47,6 @@ def disk() -> Iterator[Path]:
     yield place
     subprocess.run(["umount", "-l", place], check=True)
     place.rmdir()
-
-
-def fill(disk: Path) -> None:
-    """Take all that is free, to the last byte."""
-    with open(disk / "ballast", "ab", buffering=0) as ballast:
-        for size in (65536, 4096, 1):
-            try:
-                while ballast.write(b"x" * size) == size:
-                    pass
-            except OSError:
-                continue
-
-
-def free(disk: Path) -> None:
-    (disk / "ballast").unlink()
 
 
 def kept(directory: Path) -> list[tuple[int, bytes]]:
@@ -208,62 +194,6 @@ def test_an_event_that_was_cut_off_spoils_no_other(disk: Path) -> None:
 # ---------------------------------------------------------------- through a holder
 
 
-# Counts in steps that the test gives it by a FIFO, and leaves with 9.
-STEPS = """
-import sys
-for line in open(sys.argv[1]):
-    sys.stdout.write("".join("%07d\\n" % number for number in range(int(line))))
-    print("done", flush=True)
-    open(sys.argv[1] + ".back", "w").write("done")
-sys.exit(9)
-"""
-
-
-def test_a_full_disk_stops_no_program_and_hides_no_end(disk: Path, tmp_path: Path) -> None:
-    gate, back = tmp_path / "gate", tmp_path / "gate.back"
-    os.mkfifo(gate)
-    os.mkfifo(back)
-    with sessions(disk) as registry:
-        session = registry.start("stubborn", Command((sys.executable, "-I", "-S", "-c", STEPS, str(gate))))
-        with open(gate, "w", buffering=1) as go:
-            go.write("1\n")
-            back.read_text()
-            session.wait_for("done", 5)
-            fill(disk)
-            go.write("20000\n")  # more than there is room for
-            back.read_text()
-            assert isinstance(session.state(), Running)
-            assert session.info().running
-        assert session.wait(timeout=10) == 9
-        free(disk)
-        pieces = kept(session.directory)
-        assert pieces[0][1].startswith(b"0000000\r\ndone\r\n")
-        assert sum(len(data) for _, data in pieces) < 9 * 20_001 + 12
-
-
-def test_a_stop_works_on_a_full_disk(disk: Path) -> None:
-    with sessions(disk) as registry:
-        session = registry.start("busy", Command(("sh", "-c", "while :; do echo tick; sleep 0.01; done")))
-        session.wait_for("tick", 5)
-        fill(disk)
-        state = session.stop()
-        assert isinstance(state, Exited)
-        assert state.signal == 15
-
-
-def test_a_restart_on_a_full_disk_is_shown_as_what_it_is(disk: Path) -> None:
-    with sessions(disk) as registry:
-        session = registry.start("busy", Command(("sleep", "1000")))
-        first = session.state()
-        fill(disk)
-        registry.restart("busy")
-        state = session.state()
-        assert isinstance(state, Running)
-        assert state != first
-        assert session.info().generation == 2
-        assert isinstance(session.stop(), Exited)
-
-
 @pytest.mark.parametrize("shell", ["bash", "sh"])
 def test_cells_run_on_a_full_disk(disk: Path, shell: str) -> None:
     with sessions(disk) as registry:
@@ -275,12 +205,3 @@ def test_cells_run_on_a_full_disk(disk: Path, shell: str) -> None:
         free(disk)
         until(lambda: session.output(run_cell(session, "echo back").begin) == b"back\n", 3)
         session.stop()
-
-
-def test_a_start_on_a_full_disk_says_so_and_leaves_nothing(disk: Path) -> None:
-    with sessions(disk) as registry:
-        fill(disk)
-        with pytest.raises(SessionError, match=r"(?i)no space left"):
-            registry.start("name", Command(("sleep", "1000")))
-        free(disk)
-        assert registry.start("name", Command(("true",))).wait(timeout=10) == 0

@@ -224,40 +224,6 @@ def test_a_damaged_run_record_leaves_the_outcome_open(store: Store) -> None:
         store.run(id)
 
 
-def damaged(data: bytes) -> Iterator[bytes]:
-    """The file cut, cut and zero-filled, and with one bit flipped, at many places."""
-    for place in range(0, len(data), max(1, len(data) // 40)):
-        yield data[:place]
-        yield data[:place] + bytes(len(data) - place)
-        flipped = bytearray(data)
-        flipped[place] ^= 1 << place % 8
-        yield bytes(flipped)
-    yield b"[" * 100_000
-    yield b"9" * 10_000
-    yield json.dumps(json.loads(data) | {"size": [1e999, 2]}).encode() if data[:1] == b"{" else b"1 1 code x 1.0 0"
-
-
-@pytest.mark.parametrize("name", ["spec.json", "run.json", "exit", "names"])
-def test_damage_costs_one_session_and_no_wrong_end(store: Store, name: str) -> None:
-    id, directory = make(store, "bad")
-    good, good_directory = make(store, "good")
-    end(directory, 1, "code", 3)
-    end(good_directory, 1, "code", 0)
-    path = store.root / "names" / "bad" if name == "names" else directory / name
-    whole = path.read_bytes()
-    for data in damaged(whole):
-        path.write_bytes(data)
-        infos = store.infos()
-        assert set(infos) == {"bad", "good"}
-        assert infos["good"].state == Exited(0, None, 7.5)
-        state: State = infos["bad"].state
-        assert state == Exited(3, None, 7.5) or isinstance(state, Lost | Unknown | FailedToStart)
-        if name == "names" and data != whole:
-            assert state == Exited(3, None, 7.5)  # found again by its spec
-            assert store.resolve("bad") == id
-    assert store.state(good) == Exited(0, None, 7.5)
-
-
 def test_a_writer_that_is_killed_leaves_a_readable_state(store: Store) -> None:
     id, directory = make(store)
     code = f"""

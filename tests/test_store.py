@@ -17,8 +17,6 @@ from session_magics.model import Lost, Spec, Unknown
 from session_magics.store import Store, check_key, name_key
 
 PROJECT = Path(__file__).parent.parent
-STARTERS = 8
-ROUNDS = 50
 
 
 @pytest.fixture
@@ -58,51 +56,6 @@ def test_an_id_is_used_once_and_sorts_by_time(store: Store) -> None:
     add(store, "x")
     with pytest.raises(StoreError, match="File exists"):
         store.create(store.spec(store.names()["x"]))
-
-
-CLAIMER = f"""
-import sys; sys.path.insert(0, {str(PROJECT)!r})
-from pathlib import Path
-from session_magics.store import Store
-store = Store(Path(sys.argv[1]))
-for line in sys.stdin:
-    name, old = line.split()
-    mine = store.new_id()
-    try:
-        if old == "-":
-            store.claim(name, mine)
-        else:
-            store.takeover(name, old, mine)
-        print(mine, flush=True)
-    except FileExistsError:
-        print("-", store.resolve(name), flush=True)
-"""
-
-
-def test_of_eight_starters_one_gets_the_name(store: Store) -> None:
-    command = [sys.executable, "-c", CLAIMER, str(store.root)]
-    starters = [
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(STARTERS)
-    ]
-    try:
-        for round_ in range(ROUNDS):
-            name = f"name{round_}"
-            old = "-"
-            for _ in ("fresh", "taken over"):
-                for starter in starters:
-                    assert starter.stdin is not None
-                    starter.stdin.write(f"{name} {old}\n")
-                    starter.stdin.flush()
-                answers = [starter.stdout.readline().split() for starter in starters if starter.stdout]
-                winners = [answer[0] for answer in answers if answer[0] != "-"]
-                assert len(winners) == 1, answers
-                assert {answer[1] for answer in answers if answer[0] == "-"} == set(winners)
-                assert store.resolve(name) == winners[0]
-                old = winners[0]
-    finally:
-        for starter in starters:
-            starter.communicate()
-    assert not [path for path in (store.root / "names").iterdir() if path.name.startswith(".")]
 
 
 def test_a_name_is_claimed_where_there_are_no_hard_links(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from session_magics.cli.words import PROGRAM
 from session_magics.errors import UsageMistake
 from session_magics.listing import Listing
 from session_magics.model import describe
+from session_magics.outlook import outlook
 from session_magics.registry import Registry
 from session_magics.session import Session
 from session_magics.text.fit import fit
@@ -35,8 +36,9 @@ class Desk(Verbs):
     def carry_out(self, words: Namespace) -> int:
         """Do it and print what it gives; the exit status."""
         self._follows_json = words.json
-        if words.verb == "start" and self._registry.store.relocated:
-            print(f"{PROGRAM}: {self._registry.store.relocated}", file=sys.stderr)
+        if words.verb == "start":
+            for news in filter(None, (self._registry.store.relocated, outlook())):
+                print(f"{PROGRAM}: {news}", file=sys.stderr)
         value = self.value(words)
         if words.json:
             if not (words.verb == "tail" and words.follow):

@@ -32,9 +32,12 @@ def write_run(
     try:
         _write("run.json.new", data, os.O_CREAT | os.O_TRUNC)
         os.rename("run.json.new", "run.json")
-    except OSError:
+    except OSError as error:
         _unlink("run.json.new")
-        _write("run.json", data, 0)  # over the old one: the only place that a full disk has left
+        try:
+            _write("run.json", data, 0)  # over the old one: the only place that a full disk has left
+        except FileNotFoundError:  # there is none at the first start
+            raise error from None
 
 
 def write_exit(generation: int, kind: str, value: int | str) -> None:

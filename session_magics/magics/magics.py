@@ -56,7 +56,7 @@ class SessionMagics(Magics):
         super().__init__(shell)
         self._registry = registry
         self._runner: CellRunner | None = None
-        self._told = False
+        self._told = self._warned = False
         self._theatre: Theatre | None = None
         self._pump = Pump(shell)
 
@@ -93,6 +93,14 @@ class SessionMagics(Magics):
         registry = self.registry
         news = "" if self._told else registry.store.relocated or ""
         self._told = True
+        return news
+
+    def _outlook(self) -> str | None:
+        """What will end the sessions that are started here; only once."""
+        from session_magics.outlook import outlook  # for the first start alone
+
+        news = None if self._warned else outlook()
+        self._warned = True
         return news
 
     @property
@@ -187,7 +195,7 @@ class SessionMagics(Magics):
             from session_magics.verbs.actions import Verbs
 
             words = parse_verb(line)
-            if news := self._news():
+            for news in filter(None, (self._news(), self._outlook() if words.verb == "start" else None)):
                 print(f"session-magics: {news}", file=sys.stderr)
             live = self.terminal if self.live else None
             return Verbs(self.registry, _show, live, notebook.line(self.shell), self.backend).call(words)

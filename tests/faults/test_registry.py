@@ -1,11 +1,9 @@
-"""Lines 11 to 16: many writers, killed writers, damage, full disks, unusable roots, and lists that do not wait."""
+"""Lines 11, 12 and 16: many writers and starters, killed ones too, and lists that wait for nobody."""
 
 from __future__ import annotations
 
-import json
 import os
 import random
-import re
 import signal
 import subprocess
 import sys
@@ -17,23 +15,14 @@ from pathlib import Path
 import pytest
 
 import leaks
-from disks import fill, free, need_root
 from others import PROJECT, in_another_process
 from rounds import DEADLINE, sessions, until, until_state
 from session_magics import (
     Command,
-    Exited,
-    FailedToStart,
     Lost,
     Registry,
     Running,
-    Session,
-    SessionError,
-    StoreError,
-    Unknown,
 )
-from session_magics.cleaning import clean
-from session_magics.log import EventReader, LogReader
 from session_magics.store import Store
 
 pytestmark = pytest.mark.timeout(120)
@@ -267,256 +256,50 @@ def test_line_12_of_eight_starters_of_one_name_one_wins(registry: Registry, roun
             registry.remove("one", force=True)
 
 
-# --------------------------------------------------------------------- damage
-
-
-def damaged(data: bytes, points: int) -> Iterator[bytes]:
-    """The file cut, cut and filled with zeros, and with one bit flipped, at so many places; and what is no record."""
-    for place in sorted({len(data) * number // points for number in range(points)}):
-        yield data[:place]
-        yield data[:place] + bytes(len(data) - place)
-        flipped = bytearray(data or b"\0")
-        flipped[place] ^= 1 << place % 8
-        yield bytes(flipped)
-    yield b"[" * 100_000
-    yield b"9" * 10_000
-    yield json.dumps(json.loads(data) | {"size": [1e999, 2]}).encode() if data[:1] == b"{" else b"1 1 code x 1.0 0"
-
-
-@pytest.mark.parametrize("name", ["spec.json", "run.json", "exit", "log.idx", "log", "alive", "names", "lock"])
-def test_line_13_damage_costs_one_session_and_no_wrong_end(
-    registry: Registry, name: str, rounds: Callable[[int, int], int]
-) -> None:
-    bad = registry.start("bad", Command(("sh", "-c", "echo some; echo words; exit 3")))
-    good = registry.start("good", SLEEP)
-    bad.wait(10)
-    until(lambda: not registry.get("bad").info().running)
-    ended, runs = bad.settled(), good.state()
-    root = registry.store.root
-    [log] = bad.directory.glob("log.0*")
-    special = {"names": root / "names" / "bad", "lock": root / "lock", "log": log}
-    path = special.get(name, bad.directory / name)
-    registry.store.release("good", "nobody")  # so that there is a lock
-    whole = path.read_bytes()
-    for data in damaged(whole, rounds(200, 8)):
-        path.write_bytes(data)
-        infos = {info.name: info for info in registry.infos()}
-        assert set(infos) == {"bad", "good"}
-        assert infos["good"].state == runs
-        state = infos["bad"].state
-        assert state == ended or isinstance(state, Lost | Unknown | FailedToStart), state
-        session = registry.get("bad")
-        for ask in (session.tail, session.snapshot, session.output, EventReader(session.directory).events):
-            try:
-                ask()
-            except SessionError as error:
-                assert "\n" not in str(error)
-        if name == "names":
-            assert state == ended and session.id == bad.id, "found again by its spec"
-        registry.store.release("good", "nobody")
-        if name != "lock":  # in which the last one wrote its pid
-            assert path.read_bytes() == data, "kept as it was found"
-    assert registry.get("good").stop(now=True) is not None
-    registry.remove("bad", force=True)
-    assert [info.name for info in registry.infos()] == ["good"]
-
-
-# ------------------------------------------------------------------ full disks
-
-DISK_BYTES = 1024 * 1024
-PAGE = 4096
-
-# Says numbers, as many as it is told by a FIFO, and then so by another; leaves with 9.
-STEPS = """
-import sys
-said = 0
-for line in open(sys.argv[1]):
-    sys.stdout.write("".join("%07d\\n" % number for number in range(said, said + int(line))))
-    sys.stdout.flush()
-    said += int(line)
-    open(sys.argv[1] + ".back", "w").write(str(said))
-sys.exit(9)
+CLAIMER = f"""
+import sys; sys.path.insert(0, {PROJECT!r})
+from pathlib import Path
+from session_magics.store import Store
+store = Store(Path(sys.argv[1]))
+for line in sys.stdin:
+    name, old = line.split()
+    mine = store.new_id()
+    try:
+        if old == "-":
+            store.claim(name, mine)
+        else:
+            store.takeover(name, old, mine)
+        print(mine, flush=True)
+    except FileExistsError:
+        print("-", store.resolve(name), flush=True)
 """
 
 
-@pytest.fixture
-def disk(mount_disk: Callable[..., Path]) -> Path:
-    return mount_disk(DISK_BYTES)
-
-
-def valid(registry: Registry, *names: str) -> None:
-    """The registry has these sessions, and nothing about them is damaged."""
-    infos = registry.infos()
-    assert [info.name for info in infos] == list(names)
-    assert not [info for info in infos if isinstance(info.state, Unknown)], infos
-
-
-def test_line_14_a_start_with_little_room_works_or_says_so_and_leaves_nothing(disk: Path) -> None:
-    outcomes = set()
-    with sessions(disk) as registry:
-        registry.start("other", SLEEP)
-        for pages in range(20):
-            fill(disk)
-            os.truncate(disk / "ballast", (disk / "ballast").stat().st_size - pages * PAGE)
-            try:
-                session = registry.start("name", SLEEP)
-                outcomes.add("runs")
-                assert isinstance(session.state(), Running)
-                assert isinstance(session.stop(), Exited)
-                registry.remove("name")
-            except SessionError as error:
-                outcomes.add("refused")
-                assert re.search("(?i)no space left|disk is full", str(error)), error
-                found = registry.find("name")
-                assert found is None or isinstance(found.state(), FailedToStart)
-                if found is not None:
-                    registry.remove("name")
-            valid(registry, "other")
-            free(disk)
-        assert outcomes == {"runs", "refused"}
-        assert len(os.listdir(disk / "sessions")) == 1
-        assert registry.start("name", Command(("true",))).wait(timeout=10) == 0
-
-
-def test_line_14_a_program_runs_on_and_what_is_dropped_is_marked_to_the_byte(disk: Path, tmp_path: Path) -> None:
-    gate, back = tmp_path / "gate", tmp_path / "gate.back"
-    os.mkfifo(gate)
-    os.mkfifo(back)
-    with sessions(disk) as registry:
-        session = registry.start("talks", Command((sys.executable, "-I", "-S", "-c", STEPS, str(gate))))
-        with open(gate, "w", buffering=1) as go:
-
-            def say(count: int) -> int:
-                go.write(f"{count}\n")
-                return int(back.read_text())
-
-            say(1)
-            session.wait_for("0000000", 5)
-            fill(disk)
-            say(20_000)  # more than there is room for
-            assert isinstance(session.state(), Running)
-            valid(registry, "talks")
-            free(disk)
-            until(lambda: say(1) and gaps(session.directory))
-            total = say(1)
-        assert session.wait(timeout=10) == 9
-        everything = b"".join(b"%07d\r\n" % number for number in range(total))
-        with LogReader(session.directory) as log:
-            assert log.end() == len(everything)
-            pieces = list(log.read(0, log.end()))
-        position, holes = 0, []
-        for offset, data in pieces:
-            if offset > position:
-                holes.append((offset, offset - position))
-            assert data == everything[offset : offset + len(data)]
-            position = offset + len(data)
-        assert position == len(everything)
-        assert len(holes) == 1 and holes == gaps(session.directory)
-
-
-def gaps(directory: Path) -> list[tuple[int, int]]:
-    """Each gap that the index tells of: where the log goes on, and how many bytes are missing before that."""
-    events, _ = EventReader(directory).events()
-    return [(event.offset, event.data["bytes"]) for event in events if event.kind == "gap"]
-
-
-def test_line_14_ends_are_told_and_everything_can_be_ended_on_a_full_disk(disk: Path, tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "gate")
-    with sessions(disk) as registry:
-        leaves = registry.start("a-leaves", Command(("sh", "-c", f"read line <{tmp_path}/gate; exit 7")))
-        again = registry.start("b-again", SLEEP)
-        deaf = registry.start("c-deaf", Command(("sh", "-c", "trap '' TERM; while :; do echo tick; sleep 0.01; done")))
-        deaf.wait_for("tick", 10)
-        fill(disk)
-        (tmp_path / "gate").write_text("\n")
-        assert leaves.wait(10) == 7
-        registry.restart("b-again")
-        assert isinstance(again.state(), Running) and again.info().generation == 2
-        assert until_exited(again) == (None, signal.SIGTERM)
-        assert until_exited(deaf) == (None, signal.SIGKILL)
-        valid(registry, "a-leaves", "b-again", "c-deaf")
-        assert sorted(clean(registry)) == ["a-leaves", "b-again", "c-deaf"]
-        assert registry.infos() == [] and os.listdir(disk / "sessions") == []
-
-
-def until_exited(session: Session) -> tuple[int | None, int | None]:
-    state = session.stop(grace=0.3)
-    assert isinstance(state, Exited), state
-    return state.code, state.signal
-
-
-# -------------------------------------------------------------- unusable roots
-
-
-def picture(place: Path) -> list[tuple[str, int, int]]:
-    """Everything below a place, with modes and times."""
-    paths = [place, *sorted(place.rglob("*"))] if place.exists() else []
-    return [(str(path), path.lstat().st_mode, path.lstat().st_mtime_ns) for path in paths]
-
-
-def refused(root: Path, seen: Path | None = None) -> None:
-    """A registry there is refused in one line that names the place, and nothing is written."""
-    before = picture(seen or root)
-    with pytest.raises(StoreError) as caught:
-        Registry(root).start("name", SLEEP)
-    assert "\n" not in str(caught.value) and len(str(caught.value)) < 300 and str(root) in str(caught.value)
-    assert picture(seen or root) == before
-
-
-def test_line_15_a_root_that_is_not_ours_alone_is_refused(tmp_path: Path) -> None:
-    mine = tmp_path / "mine"
-    registry = Registry(mine)
-    registry.start("one", Command(("true",))).wait(10)
-    until(lambda: not registry.get("one").info().running)
-    mine.rename(tmp_path / "moved")
-    mine.symlink_to("moved")
-    refused(mine, tmp_path / "moved")
-    (tmp_path / "moved").chmod(0o777)
-    refused(tmp_path / "moved")
-    (tmp_path / "file").touch()
-    refused(tmp_path / "file")
-    refused(Path("/proc/nowhere"))
-
-
-def test_line_15_a_root_of_somebody_else_is_refused(tmp_path: Path) -> None:
-    need_root("giving a directory away")
-    (tmp_path / "foreign").mkdir(mode=0o700)
-    os.chown(tmp_path / "foreign", 12345, 12345)
-    refused(tmp_path / "foreign")
-
-
-def test_line_15_a_root_that_has_become_read_only_is_refused(disk: Path) -> None:
-    registry = Registry(disk)
-    registry.start("one", Command(("true",))).wait(10)
-    until(lambda: not registry.get("one").info().running)
-    before = picture(disk)
-    subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
-    refused(disk)
-    with pytest.raises(StoreError, match="Read-only file system"):
-        registry.start("one", SLEEP)
-    assert [type(info.state) for info in registry.infos()] == [Exited]
-    subprocess.run(["mount", "-o", "remount,rw", disk], check=True)
-    assert picture(disk) == before
-
-
-def test_line_15_where_files_run_out_a_start_is_refused_and_leaves_nothing(mount_disk: Callable[..., Path]) -> None:
-    outcomes = set()
-    for inodes in range(2, 20):
-        place = mount_disk(DISK_BYTES, inodes)
-        try:
-            with sessions(place) as registry:
-                session = registry.start("name", SLEEP)
-                assert isinstance(session.state(), Running)
-                assert isinstance(session.stop(), Exited)
-                outcomes.add("runs")
-        except SessionError as error:
-            assert re.search("(?i)no space left", str(error)), error
-            outcomes.add("refused")
-            if (place / "names").is_dir():
-                found = Registry(place).find("name")
-                assert found is None or isinstance(found.state(), FailedToStart)
-                assert len(os.listdir(place / "sessions")) == (found is not None)
-    assert outcomes == {"runs", "refused"}
+def test_line_12_of_eight_claims_of_one_name_one_succeeds(tmp_path: Path, rounds: Callable[[int, int], int]) -> None:
+    store = Store(tmp_path / "registry")
+    command = [sys.executable, "-c", CLAIMER, str(store.root)]
+    starters = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(STARTERS)
+    ]
+    try:
+        for round_ in range(rounds(500, 50)):
+            name = f"name{round_}"
+            old = "-"
+            for _ in ("fresh", "taken over"):
+                for starter in starters:
+                    assert starter.stdin is not None
+                    starter.stdin.write(f"{name} {old}\n")
+                    starter.stdin.flush()
+                answers = [starter.stdout.readline().split() for starter in starters if starter.stdout]
+                winners = [answer[0] for answer in answers if answer[0] != "-"]
+                assert len(winners) == 1, answers
+                assert {answer[1] for answer in answers if answer[0] == "-"} == set(winners)
+                assert store.resolve(name) == winners[0]
+                old = winners[0]
+    finally:
+        for starter in starters:
+            starter.communicate()
+    assert not [path for path in (store.root / "names").iterdir() if path.name.startswith(".")]
 
 
 # ------------------------------------------------------------ holders that hang

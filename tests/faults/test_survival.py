@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pwd
 import random
 import signal
 import subprocess
@@ -22,6 +23,7 @@ from rounds import alive, until
 from session_magics import Command, Exited, FailedToStart, Lost, Registry, Running, Session
 from session_magics.holder.processes import carrying, start_tick
 from session_magics.model import State
+from session_magics.outlook import outlook
 
 GONE_WITHIN = 3.0
 DEADLY = ("restart", "shutdown", "kill the pid", "kill the group")
@@ -46,7 +48,7 @@ def test_line_01_detached_sessions_outlive_their_kernel(
             struck = time.monotonic()
             for server in servers:
                 server.goes_on()
-            until(lambda: not own.left(), struck + GONE_WITHIN - time.monotonic(), what=own.left)  # noqa: B023
+            until(lambda: not own.left(), struck + GONE_WITHIN - time.monotonic(), what=own.tell)  # noqa: B023
             until(lambda: not own.directory.exists(), GONE_WITHIN)  # noqa: B023
             assert [info.name for info in registry.infos()] == ["native-server", "tmux-server"]
             if blow == "restart":
@@ -265,3 +267,58 @@ def test_line_05_after_a_reboot_all_are_lost_and_nobody_is_signalled(
         assert isinstance(registry.get("s1").state(), Running) and registry.get("s1").info().generation == 2
         assert stranger.poll() is None and start_tick(stranger.pid) == tick
         stranger.kill()
+
+
+# ------------------------------------------------------------------- a logout
+
+LOGIN = "0::/user.slice/user-1000.slice/session-3.scope\n"
+MANAGER = "0::/user.slice/user-1000.slice/user@1000.service/app.slice/run-u5.scope\n"
+KILLS = "[Login]\nKillUserProcesses=yes\nKillExcludeUsers=\n"
+
+
+@pytest.mark.parametrize(
+    ("groups", "config", "environ", "word"),
+    [
+        (LOGIN, KILLS, {}, "systemd-run --user --scope"),
+        (LOGIN, KILLS.replace("=yes", "=no"), {}, None),
+        (LOGIN, "#KillUserProcesses=yes\n", {}, None),
+        (LOGIN, "", {}, None),
+        (MANAGER, KILLS, {}, "enable-linger"),
+        ("0::/system.slice/jupyterhub.service\n", "", {}, "jupyterhub.service"),
+        ("4:memory:/x\n1:name=systemd:/system.slice/jupyter.service\n0::/\n", "", {}, "jupyter.service"),
+        ("0::/\n", KILLS, {}, None),
+        (LOGIN, "", {"SLURM_JOB_ID": "77"}, "job 77 of Slurm"),
+    ],
+)
+def test_line_06_what_will_end_sessions_from_outside_is_known(
+    tmp_path: Path, groups: str, config: str, environ: dict[str, str], word: str | None
+) -> None:
+    for name, text in {"proc/self/cgroup": groups, "etc/systemd/logind.conf": config}.items():
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(text)
+    said = outlook(tmp_path, environ)
+    assert said is None if word is None else said is not None and word in said and "\n" not in said
+    if groups == MANAGER:
+        (tmp_path / "var/lib/systemd/linger").mkdir(parents=True)
+        (tmp_path / "var/lib/systemd/linger" / pwd.getpwuid(os.geteuid()).pw_name).touch()
+        assert outlook(tmp_path, environ) is None
+
+
+def test_line_06_a_start_warns_of_it(registry: Registry, rounds: Callable[[int, int], int]) -> None:
+    for number in range(rounds(20, 2)):
+        command = [sys.executable, "-m", "session_magics", "start", f"s{number}", "--", "sleep", "1000"]
+        done = subprocess.run(command, env=os.environ | {"SLURM_JOB_ID": "77"}, capture_output=True, text=True)
+        assert done.returncode == 0
+        assert done.stderr == "session-magics: this is job 77 of Slurm: what is started here ends with the job\n"
+
+
+@pytest.mark.kernel
+def test_line_06_a_start_from_a_notebook_warns_of_it_once(root: Path, registry: Registry) -> None:
+    with new_kernel(root) as kernel:
+        run(kernel, "import os; os.environ['SLURM_JOB_ID'] = '77'")
+        told = [run(kernel, f"%session start s{number} -- sleep 1000").count("job 77 of Slurm") for number in range(2)]
+        assert told == [1, 0]
+
+
+def test_line_06_a_session_in_a_user_scope_outlives_a_logout() -> None:
+    pytest.skip("a logout needs systemd as PID 1 with a login of its own; nothing starts a user scope by itself")
