@@ -35,6 +35,8 @@ CALLS_AT_ONCE = 32
 """Threads of ``all_at_once``: each only waits for its holder."""
 LEAVING = 0.25
 """Seconds for a holder to go after its last answer; it takes 2 ms, unless something of the program lives on."""
+GOING = 2.0
+"""The same after a stop, when nothing lives that it could wait for: it may only be short of processor time."""
 LEAVING_STEP = 0.001
 INDEX_TAIL = 64 * 1024
 """Bytes of the index looked at for the command that runs; nothing but a few resizes ever comes behind its begin."""
@@ -251,11 +253,11 @@ class Session:
             survivors = () if self._over() else self._backend.force(self.directory, self.id)
         if survivors:
             raise StopIncomplete(self.name, survivors)
-        return self.settled()
+        return self.settled(GOING)
 
-    def settled(self) -> State:
+    def settled(self, limit: float = LEAVING) -> State:
         """The state, once a holder that is only about to go has gone: it answers a moment before that."""
-        deadline = time.monotonic() + LEAVING
+        deadline = time.monotonic() + limit
         while True:
             state = self.state()
             leaving = isinstance(state, Unknown) or (isinstance(state, Exited) and state.background)

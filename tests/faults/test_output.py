@@ -387,7 +387,7 @@ def test_line_25_a_sequence_without_an_end_fills_no_memory(
     registry: Registry, rounds: Callable[[int, int], int], begin: str
 ) -> None:
     """Clients: an attached terminal, ``tail -f``, and the pictures that this process makes."""
-    volume = rounds(200 * MB, 12 * MB)
+    volume = rounds(200 * MB, 40 * MB)
     session = registry.start("flood", python(ENDLESS, begin, volume))
     follower = Terminal((*CLI, "tail", "-f", "flood"))
     with attached("flood") as terminal, follower:

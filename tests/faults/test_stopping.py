@@ -139,7 +139,8 @@ def test_line_32_what_cannot_be_ended_is_named(root: Path, registry: Registry, b
 # Takes a lock that no other generation may have at the same time, and holds it to its end, which it delays.
 LOCKED = """
 import fcntl, os, signal, sys, time
-signal.signal(signal.SIGTERM, lambda *_: (time.sleep(0.02), os._exit(0)))
+for number in (signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, lambda *_: (time.sleep(0.02), os._exit(0)))
 fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
 print("locked", flush=True)
