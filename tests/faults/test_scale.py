@@ -193,7 +193,7 @@ class Soak:
     def talk(self) -> None:
         """Have all print something, and wait until it is in the log."""
         for session in self.sessions.values():
-            wanted = session.info().log_bytes + (count := self.draw.randrange(1, 20_000))
+            wanted = session.info().log_bytes + (count := self.draw.randrange(1, 400_000))
             session.send(f"{count}\r")
             until(lambda: session.info().log_bytes == wanted, what=session.info)  # noqa: B023
 
