@@ -33,7 +33,7 @@ DRAW_EVERY = 0.1
 """Seconds between two drawings of a screen of another size, or of one that runs ahead."""
 DRAW_SHARE = 4
 """A drawing that took long is followed by a pause of so many times that long."""
-RESIZE_EVERY = 0.03
+RESIZE_EVERY = 0.05
 """Seconds between two changes of the session's size: a window that is dragged changes hundreds of times."""
 
 
@@ -71,6 +71,7 @@ class Viewer:
         self._shell = info.shell is not None
         self._command = session.command() if self._shell else None
         self._session_size, self._size = info.size, terminal.size()
+        self._told_size = info.size  # by the last event; that of the output which is shown may be another
         self._log, self.news = LogReader(session.directory), session.news()
         self._typist = Typist(self.news)
         self._events = EventReader(session.directory)
@@ -145,8 +146,7 @@ class Viewer:
             if keys[:1] != b"\x1b":  # reports of the mouse and the focus come by themselves
                 self.tell(f"looking only: no keys; {self._detach_name} detaches")
             return
-        if self._shell:
-            self._take_events()
+        self._take_events()  # another terminal may have set the size, or a command ended, since the last step
         if self._shell and self._command is None:
             self.tell(f"no command runs; this shell takes commands from cells: %%sh_session {self._session.name}")
             return
@@ -171,10 +171,10 @@ class Viewer:
         try:
             if nudge and self._session_size == self._size:
                 self.news.link().resize(max(1, rows - 1), columns)
-            elif self._session_size == self._size:
+            elif self._session_size == self._told_size == self._size:
                 return
             self.news.link().resize(rows, columns)
-            self._session_size = self._size
+            self._session_size = self._told_size = self._size
         except SessionError as error:
             self._lost_link(error)
 
@@ -263,6 +263,7 @@ class Viewer:
             if event.kind in ("begin", "end"):
                 self._command = str(event.data.get("text", "")) if event.kind == "begin" else None
             elif event.kind == "resize":  # only the last one counts
+                self._told_size = _size_of(event) or self._told_size
                 self._due = [*(one for one in self._due if one.kind != "resize"), event]
             elif event.kind == "restart":
                 self._due.append(event)
@@ -273,9 +274,7 @@ class Viewer:
         while self._due and self._due[0].at <= self._output.at:
             event = self._due.pop(0)
             if event.kind == "resize":
-                rows, columns = event.data.get("rows"), event.data.get("columns")
-                if isinstance(rows, int) and isinstance(columns, int):
-                    self._session_size = (rows, columns)
+                self._session_size = _size_of(event) or self._session_size
             else:
                 out = self._output
                 out.begin, out.modes, out.filter = event.at, Modes(), QueryFilter()
@@ -325,3 +324,9 @@ class Viewer:
             self._terminal.write(scene.notice(self._notice, self._size))
         taken = time.monotonic() - began
         self._next_draw = time.monotonic() + max(DRAW_EVERY, DRAW_SHARE * taken)
+
+
+def _size_of(event: Event) -> scene.Size | None:
+    """The rows and columns that an event of a resize tells."""
+    rows, columns = event.data.get("rows"), event.data.get("columns")
+    return (rows, columns) if isinstance(rows, int) and isinstance(columns, int) else None
