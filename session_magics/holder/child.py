@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, NoReturn
 
-READ_BYTES = 64 * 1024
+READ_BYTES = 256 * 1024
 """Taken from the terminal in one wake-up at most, so that clients and timers get their turn."""
+FIRST_ROOM = 4096
+"""Bytes of the first buffer, as many as a terminal gives at once; it grows where a program says more."""
 RESET_SIGNALS = [
     getattr(_signal, name)
     for name in (
@@ -64,7 +66,7 @@ class Terminal:
         self.tty_fd = os.open(tty_path, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC) if tty_fd < 0 else tty_fd
         self._sane: list[Any] = [] if tty_fd >= 0 else termios.tcgetattr(self.tty_fd)
         # Read into again and again: a new buffer for each read would leave megabytes of holes in the heap.
-        self._room = memoryview(bytearray(READ_BYTES))
+        self._room = memoryview(bytearray(FIRST_ROOM))
         self.at_end = False
         """Whether all that the program has written was read."""
 
@@ -75,7 +77,7 @@ class Terminal:
     def read(self) -> bytes | None:
         """What the terminal has to say now, up to READ_BYTES; b"" for nothing yet, None for never again."""
         total, ended = 0, False
-        while total < READ_BYTES and not ended:
+        while total < len(self._room) and not ended:
             try:
                 count = os.readv(self.pty_fd, [self._room[total:]])
             except BlockingIOError:
@@ -84,7 +86,10 @@ class Terminal:
                 count = 0
             total += count
             ended = not count
-        return None if ended and not total else bytes(self._room[:total])
+        data = bytes(self._room[:total])
+        if total == len(self._room) < READ_BYTES:
+            self._room = memoryview(bytearray(4 * total))
+        return None if ended and not total else data
 
     def write(self, data: bytes) -> int:
         """Put bytes into the program's input; the number that fitted, 0 if none did."""
