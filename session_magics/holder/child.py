@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, NoReturn
 
-READ_BYTES = 256 * 1024
+READ_BYTES = 128 * 1024
 """Taken from the terminal in one wake-up at most, so that clients and timers get their turn."""
 FIRST_ROOM = 4096
 """Bytes of the first buffer, as many as a terminal gives at once; it grows where a program says more."""
@@ -88,7 +88,7 @@ class Terminal:
             ended = not count
         data = bytes(self._room[:total])
         if total == len(self._room) < READ_BYTES:
-            self._room = memoryview(bytearray(4 * total))
+            self._room = memoryview(bytearray(min(4 * total, READ_BYTES)))
         return None if ended and not total else data
 
     def write(self, data: bytes) -> int:
