@@ -6,10 +6,14 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from session_magics.errors import SessionExists, SessionNotFound
 from session_magics.model import Exited, FailedToStart, SessionInfo
 from session_magics.registry import Registry
+
+JUST_ENDED = 1.0
+"""Seconds after a program's end in which its holder may only be about to go; it takes some 0.005."""
 
 
 def clean(
@@ -33,8 +37,9 @@ def clean(
         labels: only sessions that carry them are looked at.
         dry_run: remove nothing, and return the same names.
     """
-    gone = []
-    for info in cleanable(registry.infos(labels), time.time(), older=older, keep=keep, total=total, size=disk_bytes):
+    gone, now = [], time.time()
+    infos = [_settled(registry, info, now) for info in registry.infos(labels)]
+    for info in cleanable(infos, now, older=older, keep=keep, total=total, size=disk_bytes):
         with contextlib.suppress(SessionExists, SessionNotFound):  # started again, or removed, meanwhile
             if registry.removable(info.name)[1] != info.id:
                 continue
@@ -68,6 +73,14 @@ def cleanable(
         kept += 1
         room = room - used if room is not None else None
     return going
+
+
+def _settled(registry: Registry, info: SessionInfo, now: float) -> SessionInfo:
+    """The session, if it has just ended, once its holder has gone: a moment later there is no more to wait for."""
+    if isinstance(info.state, Exited) and info.state.background and 0 <= now - info.state.at < JUST_ENDED:
+        with contextlib.suppress(SessionNotFound):
+            return replace(info, state=registry.get(info.name).settled())
+    return info
 
 
 def _ended(info: SessionInfo) -> bool:

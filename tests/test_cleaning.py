@@ -75,3 +75,9 @@ def test_the_size_is_that_on_disk(real: Registry) -> None:
     assert 100_000 < size < 160_000
     assert clean(real, total=size) == []
     assert clean(real, total=size - 1) == ["one"]
+
+
+def test_what_was_waited_for_goes_although_its_holder_is_only_about_to(real: Registry) -> None:
+    for _ in range(10):
+        real.start("one", Command(("true",))).wait(10)
+        assert clean(real) == ["one"]
