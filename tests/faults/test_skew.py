@@ -72,7 +72,7 @@ def start(real: Registry, tmp_path: Path, request: pytest.FixtureRequest) -> Sta
     return start_it
 
 
-def test_a_session_of_an_earlier_holder_is_listed_read_typed_to_and_stopped(real: Registry, start: Start) -> None:
+def test_line_42_a_session_of_an_earlier_holder_is_listed_read_typed_to_and_stopped(real: Registry, start: Start) -> None:
     session = start("old", "sh", "-c", "echo ready; while read word; do echo got $word; stty size; done")
     run = real.store.run(session.id)
     assert run is not None and os.fsencode(HOLDERS.parent) not in command_of(run.holder) and alive(run.pid, run.tick)
@@ -92,7 +92,7 @@ def test_a_session_of_an_earlier_holder_is_listed_read_typed_to_and_stopped(real
     real.remove("old")
 
 
-def test_a_terminal_attaches_to_an_earlier_holder(start: Start, root: Path) -> None:
+def test_line_42_a_terminal_attaches_to_an_earlier_holder(start: Start, root: Path) -> None:
     session = start("old", "sh", "-c", "echo ready; read word; echo got $word; sleep 1000")
     session.wait_for("ready", 10)
     with attached("old") as terminal:
@@ -104,7 +104,7 @@ def test_a_terminal_attaches_to_an_earlier_holder(start: Start, root: Path) -> N
     assert isinstance(session.state(), Running)
 
 
-def test_an_earlier_holder_interrupts_and_starts_anew(real: Registry, start: Start) -> None:
+def test_line_42_an_earlier_holder_interrupts_and_starts_anew(real: Registry, start: Start) -> None:
     session = start("old", "sh", "-c", "trap 'echo interrupted' INT; echo ready; while :; do sleep 0.05; done")
     session.wait_for("ready", 10)
     session.interrupt()
@@ -115,7 +115,7 @@ def test_an_earlier_holder_interrupts_and_starts_anew(real: Registry, start: Sta
     assert real.restart("old").info().generation == 3, "by today's holder now"
 
 
-def test_a_cell_runs_in_a_shell_of_an_earlier_holder(start: Start) -> None:
+def test_line_42_a_cell_runs_in_a_shell_of_an_earlier_holder(start: Start) -> None:
     session = start("old", find_shell("bash")[0], shell="bash")
     with pytest.raises(CellCommandError) as failed:
         run_cell(session, "sleep 0.2; echo out; cd /tmp; (exit 5)")
