@@ -72,7 +72,7 @@ def start(real: Registry, tmp_path: Path, request: pytest.FixtureRequest) -> Sta
     return start_it
 
 
-def test_line_42_a_session_of_an_earlier_holder_is_listed_read_typed_to_and_stopped(real: Registry, start: Start) -> None:
+def test_line_42_an_earlier_holders_session_is_listed_read_typed_to_and_stopped(real: Registry, start: Start) -> None:
     session = start("old", "sh", "-c", "echo ready; while read word; do echo got $word; stty size; done")
     run = real.store.run(session.id)
     assert run is not None and os.fsencode(HOLDERS.parent) not in command_of(run.holder) and alive(run.pid, run.tick)
