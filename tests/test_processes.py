@@ -87,11 +87,11 @@ def test_a_process_with_a_hostile_name_is_seen_as_it_is(start: Callable[..., sub
 def test_ps_tells_the_same(start: Callable[..., subprocess.Popen[bytes]]) -> None:
     child = start("sh", "-c", "echo up; exec sleep 600", start_new_session=True)
     until(lambda: (now := processes.entry(child.pid)) is not None and now.state == "S")  # it is still in its exec
-    seen, expected = processes.parse_ps(processes._ps("-A", *processes._ps_columns())), processes.entry(child.pid)
+    seen, expected = processes.parse_ps(processes.ps("-A", *processes._ps_columns())), processes.entry(child.pid)
     assert expected is not None
     one = seen[child.pid]
     assert [one.ppid, one.pgid, one.sid, one.state] == [expected.ppid, expected.pgid, expected.sid, expected.state]
-    again = processes.parse_ps(processes._ps("-p", str(child.pid), *processes._ps_columns()))
+    again = processes.parse_ps(processes.ps("-p", str(child.pid), *processes._ps_columns()))
     assert list(again) == [child.pid]
     assert again[child.pid].tick == one.tick != 0
 

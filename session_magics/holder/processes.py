@@ -73,7 +73,7 @@ def parse_stat(raw: bytes) -> ProcessEntry:
     )
 
 
-def parseps(listing: bytes) -> dict[int, ProcessEntry]:
+def parse_ps(listing: bytes) -> dict[int, ProcessEntry]:
     """Read what `ps -A` printed for PS_FIELDS; lines of another shape are skipped.
 
     The session id is filled in by asking the kernel, because the ps of macOS prints an address for it.
@@ -100,7 +100,7 @@ def table() -> dict[int, ProcessEntry]:
     Not a snapshot: a process that is re-parented meanwhile can appear under a parent that is no longer listed.
     """
     if sys.platform != "linux":
-        return parseps(ps("-A", *_ps_columns()))
+        return parse_ps(ps("-A", *_ps_columns()))
     else:
         found: dict[int, ProcessEntry] = {}
         for name in os.listdir("/proc"):
@@ -112,7 +112,7 @@ def table() -> dict[int, ProcessEntry]:
 def entry(pid: int) -> ProcessEntry | None:
     """One process; None when there is none of that number."""
     if sys.platform != "linux":
-        return parseps(ps("-p", str(pid), *_ps_columns())).get(pid)
+        return parse_ps(ps("-p", str(pid), *_ps_columns())).get(pid)
     else:
         try:
             return parse_stat(read_file(f"/proc/{pid}/stat"))
