@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import _signal
 import errno
-import fcntl
 import os
-import struct
 import termios
 
 from session_magics.holder import processes
@@ -112,7 +110,7 @@ class Terminal:
     def resize(self, rows: int, columns: int) -> None:
         """Set the size; the foreground group gets SIGWINCH. Harmless after the end."""
         try:
-            fcntl.ioctl(self.pty_fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+            termios.tcsetwinsize(self.pty_fd, (rows, columns))
         except OSError:
             pass
 
@@ -171,7 +169,7 @@ def _prepare(report: int, size: tuple[int, int], stdin: int | None, raw_lines: b
         modes[1] &= ~termios.ONLCR
     modes[3] |= termios.NOFLSH  # or the line discipline throws away output that was not read yet at Ctrl-C
     termios.tcsetattr(1, termios.TCSANOW, modes)
-    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", size[0], size[1], 0, 0))
+    termios.tcsetwinsize(1, size)
     os.write(report, os.fsencode(os.ttyname(1)) + b"\0")
     if stdin is not None:
         os.dup2(stdin, 0)

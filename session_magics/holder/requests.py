@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 from session_magics.holder import waiting, wire
-from session_magics.holder.command import Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,6 +83,8 @@ class Requests:
                 client.send(wire.BEGUN, request, b"%d" % number, b"%d" % begin, notice)
 
             client.watch = (shell.visible_end, NO_INDEX)
+            from session_magics.holder.command import Request  # it is loaded with a shell, and nobody else needs it
+
             shell.run(Request(text, hidden=hidden, done=done, begun=begun))
 
     def _probe(self, client: Client, fields: list[bytes]) -> None:

@@ -16,7 +16,7 @@ import pytest
 import trees
 from holders import faults
 from others import ran, without
-from rounds import alive, until
+from rounds import alive, rounds, until
 from session_magics import Command, Exited, Registry, SessionUnresponsive, StopIncomplete, run_cell
 from session_magics.holder import processes
 from session_magics.holder.processes import start_tick
@@ -46,13 +46,15 @@ with open("pids", "a") as file:
 os.posix_spawn("/bin/true", ["true"], {}, file_actions=[(os.POSIX_SPAWN_OPEN, 3, "pipe", os.O_RDONLY, 0)])
 """
 PYTHON = f"{sys.executable} -I -S"
+# Processes of a bomb: 200 starve the tests beside it for half a minute.
+BOMBS = rounds(50, 200)
 MATRIX = {
     "ignores TERM": (f"trap '' TERM; {STAY}", 1),
     "ignores TERM, HUP and INT": (SCRIPTS["deaf"], 1),
     "stopped": (f"sh -c 'echo $$ >>\"$PIDS\"; kill -STOP $$; sleep 1000' & {STAY}", 2),
     "double-forked": (f"(sh deaf </dev/null >/dev/null 2>&1 &) ; {STAY}", 2),
     "setsid escapee": (f'(setsid env -i PIDS="$PIDS" PATH="$PATH" sh deaf >/dev/null 2>&1 &) ; {STAY}', 2),
-    "fork bomb": (f"exec {PYTHON} bomb 200", 1),
+    "fork bomb": (f"exec {PYTHON} bomb {BOMBS}", 1),
     "uninterruptible": (f"{PYTHON} uninterruptible & {STAY}", 2),
 }
 
@@ -69,7 +71,7 @@ def test_line_32_whatever_it_is_a_stop_ends_it(
     if what == "uninterruptible":
         until(lambda: "D" in states(tree), what=lambda: states(tree))
     if what == "fork bomb":
-        until(lambda: len(named(tmp_path)) > 150, what=lambda: len(named(tmp_path)))
+        until(lambda: len(named(tmp_path)) > 0.7 * BOMBS, what=lambda: len(named(tmp_path)))
     began = time.monotonic()
     state = stopped(tree, tries=10 if what == "fork bomb" else 1)
     assert isinstance(state, Exited) and not state.background, state
