@@ -264,11 +264,7 @@ class Shell:
         self._conclude(active, finished)
 
     def _conclude(self, active: Active, finished: Finished) -> None:
-        self.loop.cancel(active.timer)
-        self.loop.cancel(active.news)
-        if self._attendant is not None:
-            self._attendant.over(active)
-        self.active = None
+        self._over(active)
         if not active.request.hidden:
             self._last = finished.status if finished.status >= 0 else 128 - finished.status
             finished.restarted, self.notice = self.notice, b""
@@ -284,8 +280,18 @@ class Shell:
         self._changed()
         self._next()
 
-    def died(self, code: int | None, signal: int | None) -> None:
-        """The shell's process is gone and all it wrote is logged: end the command, make ready for another shell."""
+    def _over(self, active: Active) -> None:
+        self.loop.cancel(active.timer)
+        self.loop.cancel(active.news)
+        if self._attendant is not None:
+            self._attendant.over(active)
+        self.active = None
+
+    def died(self, code: int | None, signal: int | None, *, again: bool) -> None:
+        """The shell's process is gone and all it wrote is logged: end the command, make ready for another shell.
+
+        A command that it had not read yet is run by the next one, if there is one (``again``), but by no third one.
+        """
         self._log(self._cutter.release())
         active, self.terminal = self.active, None
         self._close_pipe()
@@ -301,6 +307,11 @@ class Shell:
             self.notice = os.fsencode(f"{what} {how}; ") + self._restarted()
         self.waiting = [one for one in self.waiting if not one.hidden]
         if active is None:
+            return
+        if again and not (active.told or active.begin is not None or active.request.hidden or active.request.put_back):
+            self._over(active)
+            active.request.put_back = True
+            self.waiting.insert(0, active.request)
             return
         begin = self.log.end if active.begin is None else active.begin
         finished = Finished(active.cell.number, begin, self.log.end if active.end is None else active.end)

@@ -27,6 +27,7 @@ class Request:
         begun: Callable[[int, int, bytes], None] = lambda _number, _begin, _notice: None,
     ) -> None:
         self.text, self.hidden, self.done, self.begun = text, hidden, done, begun
+        self.put_back = False  # after a shell that never read it
 
     @property
     def title(self) -> bytes:

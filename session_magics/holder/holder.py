@@ -236,7 +236,7 @@ class Holder:
         code, signal = self._ended
         if self.shell is not None:
             ready = self.shell.ready
-            self.shell.died(code, signal)
+            self.shell.died(code, signal, again=not self.stopping.active)
             if not self.stopping.active:
                 self.restarts.after_shell(ready)
                 return
