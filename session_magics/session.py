@@ -241,7 +241,7 @@ class Session:
             StopIncomplete: with the pids that survived even KILL.
             SessionUnresponsive: the holder hangs, and ``now`` was not said.
         """
-        grace = 0.0 if now else grace
+        grace, unheard = 0.0 if now else grace, False
         try:
             with contextlib.closing(self._backend.connect(self.directory, self.name)) as link:
                 survivors = link.stop(grace, hurry=now)
@@ -249,18 +249,22 @@ class Session:
             if not now:
                 raise
             survivors = self._backend.force(self.directory, self.id)
-        except SessionNotRunning:
-            survivors = () if self._over() else self._backend.force(self.directory, self.id)
+        except SessionNotRunning:  # a holder that has lost its socket lives, and has yet to record the end
+            survivors, unheard = () if self._over() else self._backend.force(self.directory, self.id), True
         if survivors:
             raise StopIncomplete(self.name, survivors)
-        return self.settled(GOING)
+        return self.settled(GOING, ended=unheard)
 
-    def settled(self, limit: float = LEAVING) -> State:
-        """The state, once a holder that is only about to go has gone: it answers a moment before that."""
+    def settled(self, limit: float = LEAVING, *, ended: bool = False) -> State:
+        """The state, once a holder that is only about to go has gone: it answers a moment before that.
+
+        ``ended``: the program has, whether or not that is on record yet.
+        """
         deadline = time.monotonic() + limit
         while True:
             state = self.state()
             leaving = isinstance(state, Unknown) or (isinstance(state, Exited) and state.background)
+            leaving = leaving or (ended and isinstance(state, Running))
             if not leaving or time.monotonic() > deadline:
                 return state
             time.sleep(LEAVING_STEP)

@@ -212,3 +212,11 @@ def test_a_kernels_session_within_a_session_goes_with_both(registry: Registry, o
     outer.stop()
     until(lambda: not info.directory.exists())
     until(lambda: not alive(record.holder, record.holder_tick))
+
+
+def test_a_stop_without_the_socket_returns_when_the_end_is_on_record(registry: Registry) -> None:
+    for _ in range(5):
+        session = registry.start("deaf", Command(("sleep", "1000")))
+        (session.directory / "sock").unlink()
+        state = session.stop(now=True)
+        assert isinstance(state, Exited) and not state.background, state
