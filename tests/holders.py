@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
+import pytest
 
-from session_magics import Session
+from session_magics import Command, Registry, Session
 from session_magics.log import EventReader
 from session_magics.store.states import read_run
 
@@ -57,3 +59,14 @@ def cpu(pid: int) -> float:
 def faults(session: Session) -> list[object]:
     """What the holder has recorded of exceptions that nobody caught."""
     return [event.data for event in EventReader(session.directory).events()[0] if event.kind == "fault"]
+
+
+@pytest.fixture
+def echoing(registry: Registry) -> Iterator[Session]:
+    """A program that echoes what it is sent, and has to outlive whatever the test does to its holder."""
+    started = registry.start("cat", Command(("sh", "-c", "stty -echo -icanon; echo up; exec cat")))
+    started.wait_for("up", 10)
+    state = started.state()
+    yield started
+    assert started.state() == state
+    assert faults(started) == []

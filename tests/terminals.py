@@ -23,6 +23,19 @@ from rounds import DEADLINE
 FULL = 3500
 CLI = (sys.executable, "-m", "session_magics")
 
+# A program of which every key is shown in hex, raw; "q" ends it with status 5.
+KEYS = """
+import os, sys, termios, tty
+tty.setraw(0)
+os.write(1, sys.argv[1].encode().decode("unicode_escape").encode("latin-1") + b"ready\\r\\n")
+while True:
+    data = os.read(0, 4096)
+    if data == b"q":
+        break
+    os.write(1, b"<" + data.hex().encode() + b">\\r\\n")
+sys.exit(5)
+"""
+
 
 class Emulator(pyte.Screen):
     """The emulator's screen, with its answers to questions collected, and what it does not know left out."""

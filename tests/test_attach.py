@@ -17,24 +17,11 @@ import pytest
 from rounds import rounds, sessions, until
 from session_magics import Command, Registry, Session
 from session_magics.cli.typing_in import DetachKey
-from terminals import CLI, Terminal, attached
+from terminals import CLI, KEYS, Terminal, attached
 
 pytestmark = pytest.mark.timeout(120)
 PROMPT = "ready> "
 DETACH = b"\x1c"
-
-# A program of which every key is shown in hex, raw; "q" ends it with status 5.
-KEYS = """
-import os, sys, termios, tty
-tty.setraw(0)
-os.write(1, sys.argv[1].encode().decode("unicode_escape").encode("latin-1") + b"ready\\r\\n")
-while True:
-    data = os.read(0, 4096)
-    if data == b"q":
-        break
-    os.write(1, b"<" + data.hex().encode() + b">\\r\\n")
-sys.exit(5)
-"""
 
 
 @pytest.fixture

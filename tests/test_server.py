@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import holders
 from rounds import alive, rounds, sessions, until
 from session_magics import Command, Exited, Registry, Running, Session
 from session_magics.holder import server, wire
@@ -32,21 +33,7 @@ def registry(root: Path) -> Iterator[Registry]:
         yield opened
 
 
-@pytest.fixture
-def session(registry: Registry) -> Iterator[Session]:
-    """A program that echoes what it is sent, and has to outlive whatever the test does to its holder."""
-    started = registry.start("cat", Command(("sh", "-c", "stty -echo -icanon; echo up; exec cat")))
-    started.wait_for("up", 10)
-    state = started.state()
-    yield started
-    assert started.state() == state
-    assert not any(kind == "fault" for kind in kinds(started))
-
-
-def kinds(session: Session) -> list[str]:
-    from session_magics.log import EventReader
-
-    return [event.kind for event in EventReader(session.directory).events()[0]]
+session = holders.echoing
 
 
 def knock(session: Session) -> socket.socket:

@@ -14,7 +14,7 @@ ANCHORS = (b"\x1b[?1049", b"\x1b[?47")
 """Programs that draw on the whole screen set their modes where they enter the alternate screen."""
 ANCHOR_BYTES = 256 * 1024
 """Bytes around such a place that are looked at."""
-BLOCK_BYTES = 4 * 1024 * 1024
+BLOCK_BYTES = 1024 * 1024
 """Step of looking for it backwards; the whole of a log takes 30 ms."""
 BEGIN, END = b"\x1b[?2026h\x1b[?25l", b"\x1b[?2026l"
 """Terminals that know it show what is between at once."""

@@ -27,7 +27,7 @@ from lab import PANEL, Lab
 from playwright.sync_api import Browser, sync_playwright
 from servers import LOAD, Server, serve, write_notebook
 
-from report import Figure, median
+from report import Figure, median, run
 from session_magics import Command
 
 KEYS = 70
@@ -148,8 +148,8 @@ def flood(bench: Bench) -> Iterator[Figure]:
     unseen = registry.start("unseen", Command(("bash", str(script)), str(bench.work)))
     sessions = {"with": registry.get("seen"), "without": unseen}
     heaps, echoes = [bench.heap()], list[float]()
-    for run in range(FLOOD_RUNS):
-        for name in ("with", "without") if run % 2 else ("without", "with"):
+    for number in range(FLOOD_RUNS):
+        for name in ("with", "without") if number % 2 else ("without", "with"):
             done = len(taken(times)[name])
             bench.page.evaluate("() => { bench.pressed = bench.echoWhile(1); }")
             sessions[name].send(f"{name}\n")
@@ -261,15 +261,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     every = ", ".join(GROUPS)
     parser.add_argument("--only", nargs="+", choices=GROUPS, default=list(GROUPS), metavar="NAME", help=every)
-    missed, only = 0, parser.parse_args().only
+    only = parser.parse_args().only
     with laboratory() as bench:
-        for name in only:
-            print(f"\n{name}: {GROUPS[name].__doc__}", flush=True)
-            for figure in GROUPS[name](bench):
-                print(figure.line(), flush=True)
-                missed += not figure.met
-    print(f"\n{missed} targets missed" if missed else "\nevery target met")
-    return 1 if missed else 0
+        return run(GROUPS, only, bench)
 
 
 if __name__ == "__main__":

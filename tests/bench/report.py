@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -40,3 +40,15 @@ def median(name: str, values: Sequence[float], unit: str, target: float | None =
 def ratio(name: str, ours: Sequence[float], theirs: Sequence[float], target: float | None = None) -> Figure:
     """The ratio of two medians that were taken in one interleaved run."""
     return Figure(name, statistics.median(ours) / statistics.median(theirs), "×", target)
+
+
+def run(groups: Mapping[str, Callable[..., Iterable[Figure]]], names: Iterable[str], *arguments: object) -> int:
+    """Take the groups of these names, each with the arguments, print each figure as it comes; the exit status."""
+    missed = 0
+    for name in names:
+        print(f"\n{name}: {groups[name].__doc__}", flush=True)
+        for figure in groups[name](*arguments):
+            print(figure.line(), flush=True)
+            missed += not figure.met
+    print(f"\n{missed} targets missed" if missed else "\nevery target met")
+    return 1 if missed else 0

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import leaks
-from disks import fill, free, need_root
+from disks import DISK_BYTES, fill, free, need_root
 from rounds import DEADLINE, sessions, until
 from session_magics import (
     Command,
@@ -91,7 +91,6 @@ def test_line_13_damage_costs_one_session_and_no_wrong_end(
 
 # ------------------------------------------------------------------ full disks
 
-DISK_BYTES = 1024 * 1024
 PAGE = 4096
 
 # Says numbers, as many as it is told by a FIFO, and then so by another; leaves with 9.
@@ -105,11 +104,6 @@ for line in open(sys.argv[1]):
     open(sys.argv[1] + ".back", "w").write(str(said))
 sys.exit(9)
 """
-
-
-@pytest.fixture
-def disk(mount_disk: Callable[..., Path]) -> Path:
-    return mount_disk(DISK_BYTES)
 
 
 def valid(registry: Registry, *names: str) -> None:

@@ -24,7 +24,7 @@ from session_magics.backends import native
 from session_magics.holder import launch, logfile
 from session_magics.log import LogReader
 from session_magics.text import LineModel
-from terminals import CLI, Terminal, attached
+from terminals import CLI, KEYS, Terminal, attached
 
 BACKENDS = ("native", "tmux")
 DETACH = b"\x1c"
@@ -329,17 +329,6 @@ def test_line_23_any_bytes_arrive_and_text_stays_text(
     assert hashlib.sha256(session.output()).digest() == hashlib.sha256(data).digest()
 
 
-# A program of which every key is shown in hex, raw; "q" ends it.
-KEYS = """
-import os, sys, tty
-tty.setraw(0)
-os.write(1, sys.argv[1].encode().decode("unicode_escape").encode("latin-1") + b"ready\\r\\n")
-while True:
-    data = os.read(0, 4096)
-    if data == b"q":
-        break
-    os.write(1, b"<" + data.hex().encode() + b">\\r\\n")
-"""
 QUESTIONS = (
     "\\x1b[c\\x1b[6n\\x1b[>c\\x1b[5n\\x1b]11;?\\x07\\x1bZ\\x05\\x1b[?2026$p\\x1bP+q544e\\x1b\\\\\\x1b[?6n"
     "\\x1b[x\\x1b[>q\\x1b[?u\\x1b[14t\\x1b[18t\\x1b]4;1;?\\x07\\x1b]52;c;?\\x07\\x1bP$qm\\x1b\\\\\\x1b[21t"

@@ -11,12 +11,13 @@ import stat
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from holders import MB, descriptors, faults, holder, memory
+import holders
+from holders import MB, descriptors, holder, memory
 from rounds import until
 from session_magics import Command, Registry, Session, UsageMistake, run_cell
 from session_magics.holder import server, wire
@@ -36,15 +37,7 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def session(registry: Registry) -> Iterator[Session]:
-    """A program that echoes what it is sent, and has to outlive whatever the test does to its holder."""
-    started = registry.start("cat", Command(("sh", "-c", "stty -echo -icanon; echo up; exec cat")))
-    started.wait_for("up", 10)
-    state = started.state()
-    yield started
-    assert started.state() == state
-    assert faults(started) == []
+session = holders.echoing
 
 
 def knock(session: Session) -> socket.socket:
