@@ -252,6 +252,17 @@ def test_following_for_long_takes_no_memory() -> None:
     assert lines == 200 * 100
 
 
+@pytest.mark.parametrize("live", [True, False])
+def test_following_a_line_without_an_end_takes_no_memory(live: bool) -> None:
+    follower, piece, printed = Follower(live=live), b"\xc3\xa9\x1b[31m" + b"x" * 9000 + b"\x1b[m", ""
+    for number in range(100):
+        printed += follower.feed(piece[1:] + piece[:1] if number else piece[:1])
+        assert follower._model.size < 2 * MODEL_LIMIT
+    printed += follower.feed(b"\r\nthe next\r\n") + follower.finish()
+    shown = "\x1b[31m" + "x" * 9000 + "\x1b[0m" if live else "x" * 9000
+    assert printed == ("\u00e9" + shown) * 99 + "\ufffd\nthe next\n"
+
+
 def test_a_progress_line_on_standard_error_is_for_terminals_alone(registry: Registry) -> None:
     registry.start("w", Command(("sh", "-c", "sleep 1.5; exit 6")))
     assert run("wait", "w") == (6, "", "")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from session_magics.text import Append, LineModel, strip_styles
 
 MODEL_LIMIT = 256 * 1024
-"""Characters after which the model of the lines begins anew, at the beginning of a line: it keeps all it was fed."""
+"""Characters after which the model of the lines begins anew, in the middle of a line only if the line alone has as
+many: it keeps all it was fed."""
 
 KNOWN = 64
 """Characters before the line that is written, by which it is told whether what was printed is still there."""
@@ -20,20 +21,21 @@ class Follower:
 
     def __init__(self, *, live: bool) -> None:
         self._live = live
-        self._begin()
-
-    def _begin(self) -> None:
         self._model = LineModel(rows=1)
         self._done = 0
         self._last = self._known = ""
 
     def feed(self, data: bytes) -> str:
         """Take bytes in; what to print."""
-        cut = data.rfind(b"\n") + 1
-        if self._model.size < MODEL_LIMIT or not cut:
+        if self._model.size < MODEL_LIMIT:
             return self._feed(data)
+        cut = data.rfind(b"\n") + 1
         printed = self._feed(data[:cut])
-        self._begin()
+        if len(self._last) >= MODEL_LIMIT or not self._last:
+            printed += "" if self._live else strip_styles(self._last)
+            self._model.drop()
+            self._done = 0
+            self._last = self._known = ""
         return printed + self._feed(data[cut:])
 
     def _feed(self, data: bytes) -> str:

@@ -71,6 +71,12 @@ class LineModel:
         self._window = None
         self._finished = True
 
+    def drop(self) -> None:
+        """Forget the text, all of which was taken: what follows cannot change it, and is added to it."""
+        self._page.drop()
+        self._window = None
+        self._taken_frozen, self._taken_window = 0, ""
+
     def text(self) -> str:
         """Return the whole text as it is now."""
         window = self._window_text()

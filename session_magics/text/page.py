@@ -95,15 +95,20 @@ class Page:
         self._saved = (0, 0, "")
         self.clear()
 
-    def clear(self) -> None:
-        """Drop all lines, frozen ones too; the cursor is at the start."""
+    def clear(self, opened: str = "") -> None:
+        """Drop all lines, frozen ones too; the cursor is at the start, in a style that was left on."""
         self._blocks: list[str] = []
         self.frozen_size = 0
-        self._lines = [Line()]
+        self._lines = [Line("", opened)]
         self._parts: list[str] = []
-        self._open = ""
+        self._open = opened
         self._row = self._column = 0
         self._appending = True
+
+    def drop(self) -> None:
+        """Drop all lines; writing goes on behind them, as if nothing were before."""
+        self._settle()
+        self.clear(self._lines[-1].open)
 
     def drop_frozen(self) -> None:
         """Drop the lines above the window."""

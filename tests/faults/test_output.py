@@ -378,8 +378,8 @@ def test_line_25_a_sequence_without_an_end_fills_no_memory(
     """Clients: an attached terminal, ``tail -f``, and the pictures that this process makes."""
     volume = rounds(200 * MB, 40 * MB)
     session = registry.start("flood", python(ENDLESS, begin, volume))
-    follower = Terminal((*CLI, "tail", "-f", "flood"))
-    with attached("flood") as terminal, follower:
+    following = (*CLI, "tail", "-f", "flood")
+    with attached("flood") as terminal, subprocess.Popen(following, stdout=subprocess.PIPE) as follower:
         terminal.until("detaches")
         terminal.until(gone="detaches")
         session.send("\r")
@@ -387,9 +387,14 @@ def test_line_25_a_sequence_without_an_end_fills_no_memory(
         terminal.type("z")  # taken behind all of it: it is awake
         until(lambda: session.output().endswith(b"z"))
         assert len(session.tail()) + len(session.snapshot()) < 2 * MB
-        for client in (terminal, follower):
-            assert memory(client.process.pid, "VmHWM") <= CLIENT_MEMORY
+        assert follower.stdout is not None
+        for _ in range((volume - MB) // MB):  # not the last of it, which is an unfinished line
+            assert len(follower.stdout.read(MB)) == MB
+        for client in (terminal.process, follower):
+            assert memory(client.pid, "VmHWM") <= CLIENT_MEMORY
         assert memory(holder(session), "VmHWM") <= HOLDER_MEMORY
         assert faults(session) == []
         terminal.type(DETACH)
         assert terminal.wait() == 0
+        session.send("\r")
+        assert follower.stdout.read().endswith(b"overz\n")
