@@ -379,7 +379,12 @@ def test_line_25_a_sequence_without_an_end_fills_no_memory(
     volume = rounds(200 * MB, 40 * MB)
     session = registry.start("flood", python(ENDLESS, begin, volume))
     following = (*CLI, "tail", "-f", "flood")
-    with attached("flood") as terminal, subprocess.Popen(following, stdout=subprocess.PIPE) as follower:
+    with (
+        attached("flood") as terminal,
+        subprocess.Popen(following, stdout=subprocess.PIPE) as follower,
+        contextlib.ExitStack() as over,
+    ):
+        over.callback(follower.kill)
         terminal.until("detaches")
         terminal.until(gone="detaches")
         session.send("\r")
