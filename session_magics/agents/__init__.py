@@ -1,0 +1,1 @@
+"""Coding agents in sessions: which there are, what they ask, who may answer, and what they leave behind."""
