@@ -62,14 +62,24 @@ def _start_options(parser: OptionParser) -> None:
     port_help = "return when it listens on this TCP port, or on any"
     parser.option("--wait-port", metavar="N", nargs="?", const=ANY_PORT, type=kind.port, help=port_help)
     parser.option("--timeout", metavar="S", type=kind.timeout, help="seconds to wait for it")
+    parser.option("--tool", metavar="TOOL", type=kind.nonempty, help="a coding agent, of which only ARGS are given")
+    approve_help = "with the tool's own switch that has it ask nothing"
+    parser.option("--approve-all", action="store_true", help=approve_help)
+    parser.option("--parent", metavar="NAME", type=check_name, help="a session with whose program this one ends")
 
 
 def _finish_start(parser: OptionParser, call: Namespace) -> None:
     check_name(call.name)
     call.env, call.labels = dict(call.env), dict(call.labels)
     call.lifetime = call.lifetime or "detached"
-    if not call.argv and call.shell is None:
+    if not call.argv and call.shell is None and call.tool is None:
         parser.misuse("PROGRAM is missing")
+    if call.tool is not None and call.shell is not None:
+        parser.error("--tool and --shell are different things to start: give one")
+    if call.approve_all and call.tool is None:
+        parser.error("--approve-all belongs to --tool TOOL, which is missing")
+    if call.parent is not None and call.shell is not None:
+        parser.error("a shell for cells has no parent: leave out --parent, or take %session shell NAME")
     if call.argv and call.shell is not None:
         parser.error("--shell starts a shell and takes no PROGRAM: leave out one of them")
     if call.shell is not None and call.backend == "tmux":
@@ -204,7 +214,8 @@ _NAME = ("name",)
 _START = (
     "NAME [--shell SH] [--cwd DIR] [--env K=V]… [--label K=V]… [--size RxC] [--lifetime kernel|detached]"
     " [--restart no|on-failure|always] [--max-restarts N[/TIME]] [--backend auto|native|tmux]"
-    " [--wait-for REGEX|--wait-port [N]] [--timeout S] [--] PROGRAM ARGS…"
+    " [--wait-for REGEX|--wait-port [N]] [--timeout S] [--parent NAME] [--tool TOOL [--approve-all] [--] ARGS…]"
+    " [--] PROGRAM ARGS…"
 )
 _CLEAN = "[--older TIME] [--keep N] [--total BYTES] [--label K=V]… [--dry-run]"
 
@@ -250,6 +261,9 @@ VERBS: Mapping[str, Verb] = {
     ),
     "clean": Verb(_CLEAN, "forget ended sessions by age, number or size", _clean_options, finish=_finish_list),
     "resize": Verb("NAME RxC", "set the size of the terminal", fixed=("name", "size"), finish=_finish_resize),
+    "tools": Verb("", "list the coding agents that can be started, and where they are"),
+    "shell": Verb("NAME", "open a shell in a session's directory, which ends with it", fixed=_NAME),
+    "tmux": Verb("NAME ACTION", "have the tmux that holds a session split, zoom and the like", fixed=("name", "action")),
     "import": Verb(
         "FILE [--dry-run]", "take over the finished sessions of another registry", _import_options, ("file",)
     ),
