@@ -26,10 +26,10 @@ IDENTICAL = 3
 """Most answers to the same question in a row."""
 RETRY = 0.25
 """Seconds until a program is looked at again that shows a question and does not wait for a key yet."""
+PASSWORD = "the program asks for a password"
 WAITS = ("read", "poll")
 """The kinds of waiting in which a program takes a key."""
-ENTER = "Enter"
-"""What a choice's key says if it is taken by Enter; every other key is typed as it is."""
+ENTER = "\r"
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Sight:
 
     @property
     def masked(self) -> bool:
-        """Whether the terminal takes a line that it does not show. Programs that draw a screen read single keys."""
+        """Whether the terminal takes a line that it does not show; programs that draw all by themselves read keys."""
         return self.canonical and not self.echo
 
 
@@ -141,9 +141,8 @@ def decide(grant: Grant, memory: Memory, sight: Sight) -> tuple[Decision, Memory
     """What to do about what is seen, and what to remember. An answer is remembered as if it had been given."""
     if sight.time >= grant.until:
         return Off("its time is over"), memory
-    prompt = sight.doing.prompt
-    if sight.masked or (prompt is not None and prompt.masked):
-        return Off("the program asks for a password"), memory
+    if sight.masked:
+        return Off(PASSWORD), memory
     if memory.pending:
         early, memory = _verify(grant, memory, sight)
         if early is not None:
@@ -152,6 +151,9 @@ def decide(grant: Grant, memory: Memory, sight: Sight) -> tuple[Decision, Memory
         return Off(f"all {grant.most} answers are given"), memory
     if (wait := _unsettled(sight)) is not None:
         return wait, memory
+    prompt = sight.doing.prompt
+    if prompt is not None and prompt.masked:
+        return Off(PASSWORD), memory
     if prompt is None and sight.doing.state != "waiting":
         return Wait("no question"), replace(memory, refused="")
     digest = prompt.digest if prompt is not None else sight.doing.question
@@ -274,13 +276,14 @@ def _judge(grant: Grant, prompt: Prompt) -> Verdict:
 def _keys(choice: Choice | None, *, canonical: bool) -> str | None:
     """What to type for a choice; None if that is not certain.
 
-    Enter takes whatever is highlighted, so it is typed only for a choice that is. A terminal that hands over whole
-    lines needs it behind every key.
+    Enter takes whatever is highlighted, so alone it is typed only for a choice that is. A terminal that hands over
+    whole lines needs it behind every key.
     """
     if choice is None:
         return None
     if choice.key == ENTER:
-        return "\r" if choice.selected else None
-    if len(choice.key) != 1 or not choice.key.isprintable():
+        return ENTER if choice.selected else None
+    key = choice.key.removesuffix(ENTER)
+    if len(key) != 1 or not key.isprintable():
         return None
-    return choice.key + "\r" * canonical
+    return key + ENTER if canonical else choice.key

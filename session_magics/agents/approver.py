@@ -237,9 +237,10 @@ class Approver:
             self._still_since = self._output_at
         self._view = view
         self._notice_touch(view)
+        hidden = view.doing.prompt is not None and view.doing.prompt.masked
         return Sight(
             time=now,
-            lines=view.lines,
+            lines=() if hidden else view.lines,
             row=view.row,
             unchanged=now - self._still_since,
             waiting=waiting.kind,
@@ -288,7 +289,7 @@ class Approver:
             link.send(keys.encode())
         except (SessionBusy, SessionNotRunning):  # nothing was sent
             self._note_outcome(sent=False, gone=False, sight=sight)
-            self._due = clock()
+            self._due = clock() + RETRY
             return ""
         except SessionUnresponsive:
             return "the holder did not answer: whether the key arrived is not known"
