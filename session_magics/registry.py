@@ -41,6 +41,10 @@ from session_magics.store import Store
 from session_magics.store.names import name_key
 from session_magics.store.states import START_GRACE, STARTING
 
+CHILD_TRIES = 3
+"""Tries for a terminal child that others start at the same time."""
+CHILD_STEM = 58
+"""Characters of the parent's name in that of its terminal child: names have 64 at most."""
 STARTING_STEP = 0.02
 """Seconds between looks at a shell that another process starts; a holder takes about 0.04."""
 
@@ -174,6 +178,23 @@ class Registry(Starting):
                 if time.monotonic() > deadline:
                     raise
             time.sleep(STARTING_STEP)
+
+    def child_shell(self, parent: str) -> Session:
+        """A login shell in a session's directory, which ends with it; the one that runs already, if there is one."""
+        above = self.get(parent)
+        for _ in range(CHILD_TRIES):
+            running = [one for one in self.children(above.id) if one.tool == "shell" and one.running]
+            if running:
+                return Session(self.store, self.backend, running[0].name, running[0].id)
+            info = above.info()
+            name = f"{above.name.partition('@')[0][:CHILD_STEM]}-shell"
+            try:
+                command = Command((), info.cwd)
+                return self.start(name, command, tool="shell", parent=parent, lifetime=info.lifetime)
+            except SessionExists:
+                if (taken := self.find(name)) is None or taken.info().parent != above.id:
+                    raise
+        raise SessionExists(name, "others start and remove it at this moment")
 
     def _running_shell(self, name: str, shell: str | None) -> Session | None:
         session = self.find(name)

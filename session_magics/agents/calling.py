@@ -8,7 +8,7 @@ from pathlib import Path
 
 from session_magics.agents.arguments import resume_arguments, start_arguments
 from session_magics.agents.conversation import learn
-from session_magics.agents.tools import known_tool, program_of
+from session_magics.agents.tools import command_line, tool_named, tools
 from session_magics.log import LogReader
 
 
@@ -30,11 +30,10 @@ def calling(name: str, args: Sequence[str], root: Path, *, approve_all: bool) ->
     Raises:
         UsageMistake: there is no such tool, or it is not installed.
     """
-    tool = known_tool(name, root)
-    program = program_of(tool)
+    tool = tool_named(name, tools(root))
     first = start_arguments(tool, args, approve=approve_all)
     again = resume_arguments(tool, first.args, first.conversation)
-    return Calling((*program, *first.args), first.args, (*program, *again), first.conversation, tool.env)
+    return Calling(command_line(tool, first.args), first.args, command_line(tool, again), first.conversation, tool.env)
 
 
 def calling_again(
@@ -48,7 +47,7 @@ def calling_again(
     Raises:
         UsageMistake: as ``calling``.
     """
-    tool = known_tool(name, root)
+    tool = tool_named(name, tools(root))
     with LogReader(directory) as log:
         conversation = learn(directory, tool, log)
-    return (*program_of(tool), *resume_arguments(tool, args, conversation)), tool.env
+    return command_line(tool, resume_arguments(tool, args, conversation)), tool.env

@@ -210,6 +210,26 @@ def _finish_resize(parser: OptionParser, call: Namespace) -> None:
         parser.error(str(mistake))
 
 
+def _approve_options(parser: OptionParser) -> None:
+    allow_help = "what may be approved, such as 'git status', 'npm run *', 'Edit(src/**)'; may be repeated"
+    parser.option("--allow", metavar="RULE", type=kind.nonempty, action="append", default=[], help=allow_help)
+    parser.option("--deny", metavar="RULE", type=kind.nonempty, action="append", default=[], help="wins over --allow")
+    parser.option("--minutes", metavar="N", type=kind.minutes, help="for how long; 30 when not told")
+    parser.option("--most", metavar="N", type=kind.count, help="how many answers; 50 when not told")
+    parser.option("--off", action="store_true", help="of one session, or without NAME of all")
+
+
+def _finish_approve(parser: OptionParser, call: Namespace) -> None:
+    call.allow, call.deny = tuple(call.allow), tuple(call.deny)
+    given = bool(call.allow or call.deny or call.minutes is not None or call.most is not None)
+    if given and call.off:
+        parser.error("--off takes no rules and no limits: leave out one of them")
+    if given and call.name is None:
+        parser.misuse("NAME is missing")
+    if given and not call.allow:
+        parser.misuse("--allow RULE is missing: what no rule allows is asked")
+
+
 _NAME = ("name",)
 _START = (
     "NAME [--shell SH] [--cwd DIR] [--env K=V]… [--label K=V]… [--size RxC] [--lifetime kernel|detached]"
@@ -261,9 +281,18 @@ VERBS: Mapping[str, Verb] = {
     ),
     "clean": Verb(_CLEAN, "forget ended sessions by age, number or size", _clean_options, finish=_finish_list),
     "resize": Verb("NAME RxC", "set the size of the terminal", fixed=("name", "size"), finish=_finish_resize),
+    "approve": Verb(
+        "NAME [--allow RULE]… [--deny RULE]… [--minutes N] [--most N]|[NAME] --off",
+        "have an agent's questions answered by rule, for a time",
+        _approve_options,
+        finish=_finish_approve,
+        optional="name",
+    ),
     "tools": Verb("", "list the coding agents that can be started, and where they are"),
     "shell": Verb("NAME", "open a shell in a session's directory, which ends with it", fixed=_NAME),
-    "tmux": Verb("NAME ACTION", "have the tmux that holds a session split, zoom and the like", fixed=("name", "action")),
+    "tmux": Verb(
+        "NAME ACTION", "have the tmux that holds a session split, zoom and the like", fixed=("name", "action")
+    ),
     "import": Verb(
         "FILE [--dry-run]", "take over the finished sessions of another registry", _import_options, ("file",)
     ),
