@@ -45,6 +45,7 @@ class _Line:
     def has(self, names: Sequence[str]) -> bool:
         return any(item.name in names for item in self.items if item.name)
 
+    @property
     def plain(self) -> list[str]:
         return [item.words[0] for item in self.items if not item.name]
 
@@ -53,12 +54,14 @@ def start_arguments(tool: Tool, args: Sequence[str], *, approve: bool) -> Argume
     """The arguments of a first start: the user's own, the id of the conversation, and the approval switch if wanted.
 
     An id that the user gave is respected, and a start that reopens a conversation gets none, as tools refuse both.
-    So does a command of the tool's that holds no conversation (``mcp list``). Additions go before a ``--``.
+    Additions go before a ``--``; a command of the tool's that holds no conversation (``mcp list``) gets none.
 
     Raises:
         UsageMistake: approval is wanted, and an argument contradicts it.
     """
     line = _taken_apart(tool, args)
+    if _is_command(tool, line):
+        return Arguments(tuple(args), None)
     switch = _approval(tool, line) if approve else ()
     given, conversation = _identity(tool, line)
     before = tuple(word for item in line.items for word in item.words)
@@ -139,7 +142,7 @@ def _cluster(tool: Tool, word: str) -> tuple[str, ...]:
 
 
 def _is_command(tool: Tool, line: _Line) -> bool:
-    return line.plain()[:1] != [] and line.plain()[0] in tool.options.commands
+    return bool(line.plain) and line.plain[0] in tool.options.commands
 
 
 def _is_reopening(tool: Tool, line: _Line) -> bool:
@@ -149,8 +152,8 @@ def _is_reopening(tool: Tool, line: _Line) -> bool:
 
 def _reopened(tool: Tool, line: _Line) -> list[str]:
     """The plain words that reopen a conversation: the command, and the conversation unless an option names it."""
-    plain = line.plain()
-    if plain[:1] == [] or plain[0] not in (*tool.options.reopen_commands, *tool.options.fork_commands):
+    plain = line.plain
+    if not plain or plain[0] not in (*tool.options.reopen_commands, *tool.options.fork_commands):
         return []
     return plain[:1] if line.has(tool.options.latest) else plain[:2]
 
@@ -166,8 +169,6 @@ def _target(tool: Tool, line: _Line) -> str | None:
 def _identity(tool: Tool, line: _Line) -> tuple[tuple[str, ...], str | None]:
     """The arguments that give the conversation an id, if any, and the id, if it is known."""
     options = tool.options
-    if _is_command(tool, line):
-        return (), None
     if line.has(options.id):
         return (), line.value(options.id)
     if _is_reopening(tool, line) and not line.has(options.once):

@@ -13,16 +13,15 @@ import json
 import os
 import pwd
 import re
-import selectors
+import select
 import shutil
 import signal
-import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
+from subprocess import DEVNULL, PIPE, STDOUT, Popen, TimeoutExpired
 from typing import Any, get_type_hints
 
 from session_magics.errors import UsageMistake
@@ -33,13 +32,14 @@ PROBE_SECONDS = 5.0
 """For a program to tell its version; node-based ones take up to 2 s when the disk is cold."""
 PROBE_BYTES = 16 * 1024
 """Of a program's answer: a version is in its first lines, and a program that ignores the flag may print for ever."""
-PROBE_TICK = 0.05
-"""Seconds between two looks whether the program has ended while a child of its holds the pipe open."""
-PROBES_AT_ONCE = 8
-"""A probe waits far more than it computes."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _LOGIN_SHELL = "$SHELL"
+_KINDS: dict[object, tuple[type, str]] = {
+    str: (str, "text"),
+    bool: (bool, "true or false"),
+    tuple[str, ...]: (list, "a list of texts"),
+}
 
 
 @dataclass(frozen=True)
@@ -87,9 +87,8 @@ class Tool:
     env: Mapping[str, str] = field(default_factory=dict)
     """Variables that it is started with."""
     version_args: tuple[str, ...] = ("--version",)
-    """Empty: it is not asked."""
     version_pattern: str = r"\d+(?:\.\d+)+(?:[-+][0-9A-Za-z.-]+)?"
-    """Finds the version in what ``version_args`` prints: group 1, or all of the match."""
+    """Finds the version in what ``version_args`` prints: group 1, or all of the match. Without arguments, none."""
     prompts: str = ""
     """Name of its prompts in prompts.json; "": they are not known."""
     approve_args: tuple[str, ...] = ()
@@ -134,14 +133,11 @@ def tools(path: Path | None = None) -> Mapping[str, Tool]:
     """
     known = {name: _built(name, entry, "") for name, entry in _built_in().items()}
     named = os.environ.get(CONFIG_VARIABLE)
-    if not named and path is None:
-        return MappingProxyType(known)
-    config = Path(named).expanduser() if named else Path(path or "") / "tools.json"
-    if not named and not config.exists():
-        return MappingProxyType(known)
-    for name, entry in _read_config(config).items():
-        known[name] = _built(name, _merged(name, entry, str(config)), str(config.absolute().parent))
-    return MappingProxyType(known)
+    config = Path(named).expanduser() if named else path and path / "tools.json"
+    if config and (named or config.exists()):
+        for name, entry in _read_config(config).items():
+            known[name] = _built(name, _merged(name, entry, str(config)), str(config.absolute().parent))
+    return known
 
 
 def tool_named(name: str, known: Mapping[str, Tool]) -> Tool:
@@ -160,15 +156,11 @@ def _built_in() -> dict[str, dict[str, Any]]:
 
 def _read_config(config: Path) -> dict[str, Any]:
     try:
-        if not config.is_file():
-            raise UsageMistake(f"{config}: no such file; correct ${CONFIG_VARIABLE}, or unset it")
         entries = json.loads(config.read_text("utf-8"))
     except OSError as error:
-        raise UsageMistake(f"{config}: {error.strerror or error}") from None
-    except json.JSONDecodeError as error:
-        raise UsageMistake(f"{config}: not JSON, line {error.lineno}: {error.msg}") from None
-    except (UnicodeDecodeError, RecursionError):
-        raise UsageMistake(f"{config}: not JSON: it has to be UTF-8 text of moderate depth") from None
+        raise UsageMistake(f"{config}: {error.strerror}; ${CONFIG_VARIABLE} may name another file of tools") from None
+    except (ValueError, RecursionError) as error:
+        raise UsageMistake(f"{config}: not JSON: {error}") from None
     if not isinstance(entries, dict):
         raise UsageMistake(f'{config}: has to be an object of tools, such as {{"demo": {{"program": ["./agent"]}}}}')
     return entries
@@ -176,24 +168,23 @@ def _read_config(config: Path) -> dict[str, Any]:
 
 def _merged(name: str, entry: object, config: str) -> dict[str, Any]:
     """The user's entry over the built-in one that it is like, or whose name it has."""
+    where = f"{config}: tool {name[:40]!r}: "
     if not _NAME.fullmatch(name):
-        raise UsageMistake(f"{config}: tool {name[:40]!r}: a name has letters, digits, '.', '_' and '-', at most 64")
+        raise UsageMistake(f"{where}a name is made of letters, digits, '.', '_' and '-', at most 64")
     if not isinstance(entry, dict):
-        raise UsageMistake(f'{config}: tool {name!r} has to be an object, such as {{"like": "claude"}}')
+        raise UsageMistake(f'{where}has to be an object, such as {{"like": "claude"}}')
+    checked, known = _checked(entry, Tool, where), _built_in()
     base = entry.get("like", name)
-    if "like" in entry and (not isinstance(base, str) or base not in _built_in()):
-        hint = _hint(str(base), _built_in())
+    if "like" in entry and base not in known:
         raise UsageMistake(
-            f"{config}: tool {name!r}: 'like' has to name a built-in tool: {hint}there are {', '.join(_built_in())}"
+            f"{where}field 'like' names no built-in tool: {_hint(base, known)}there are {', '.join(known)}"
         )
-    inherited = dict(_built_in().get(base, {}))
-    if not inherited and not entry.get("program"):
-        raise UsageMistake(f"{config}: tool {name!r} has no 'program': give one, or 'like' with a built-in tool")
-    if "program" in entry:  # another program is found elsewhere, and its process has another name
-        inherited = {key: value for key, value in inherited.items() if key not in ("places", "processes")}
-    if "like" in entry and base != name:
-        inherited.pop("title", None)
-    return _over(inherited, _checked(entry, Tool, f"{config}: tool {name!r}: "))
+    if base not in known and "program" not in entry:
+        raise UsageMistake(f"{where}no field 'program': give one, or 'like' with the name of a built-in tool")
+    own = {"title"} if base != name else set()
+    if "program" in entry:  # another program is elsewhere, and its process has another name
+        own |= {"places", "processes"}
+    return _over({key: value for key, value in known.get(base, {}).items() if key not in own}, checked)
 
 
 def _over(base: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -220,50 +211,41 @@ def _checked(entry: Mapping[str, Any], kind: type, where: str) -> dict[str, Any]
     for key, value in entry.items():
         if key not in fields:
             raise UsageMistake(f"{where}no field {key[:40]!r}: {_hint(key, fields)}there are {', '.join(fields)}")
+        if fields[key] is Options and isinstance(value, dict):
+            checked[key] = _checked(value, Options, f"{where}field {key!r}: ")
+            continue
         if key == "program" and isinstance(value, str):
             checked[key] = value = [value]
-        if fields[key] is Options and isinstance(value, dict):
-            checked[key] = _checked(value, Options, f"{where}{key}: ")
-        elif wanted := _unfit(fields[key], value):
+        if wanted := _unfit(key, fields[key], value):
             raise UsageMistake(f"{where}field {key!r} has to be {wanted}")
-        if key.endswith("_pattern"):
-            _check_pattern(key, value, where)
-    if checked.get("program") == [] or checked.get("program", [" "])[0] == "":
-        raise UsageMistake(f"{where}field 'program' has to begin with a program")
+        if key == "program" and not "".join(value[:1]):
+            raise UsageMistake(f"{where}field {key!r} has to begin with a program")
     return checked
 
 
-def _unfit(hint: object, value: object) -> str:
+def _unfit(key: str, hint: object, value: object) -> str:
     """What a value of that type has to be, if this one is not."""
-    if hint is str:
-        return "" if isinstance(value, str) else "text"
-    if hint is bool:
-        return "" if isinstance(value, bool) else "true or false"
-    sort, said = (list, "a list of texts") if hint == tuple[str, ...] else (dict, "an object of texts")
+    if key.endswith("_pattern") and isinstance(value, str):
+        try:
+            groups = re.compile(value).groups
+        except re.error as error:
+            return f"a regular expression: {error}"
+        return "a regular expression with the id in parentheses" if key == "id_pattern" and value and not groups else ""
+    kind, said = _KINDS.get(hint, (dict, "an object of texts"))
     ones = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return "" if isinstance(value, sort) and all(isinstance(one, str) for one in ones) else said
-
-
-def _check_pattern(key: str, value: str, where: str) -> None:
-    try:
-        groups = re.compile(value).groups
-    except re.error as error:
-        raise UsageMistake(f"{where}field {key!r} is no regular expression: {error}") from None
-    if value and key == "id_pattern" and groups < 1:
-        raise UsageMistake(f"{where}field {key!r} has to have the id in parentheses")
+    return "" if isinstance(value, kind) and all(isinstance(one, str) for one in ones) else said
 
 
 def _built(name: str, entry: Mapping[str, Any], folder: str) -> Tool:
-    """Make the value of a checked entry; paths in ``program`` are relative to ``folder``."""
+    """Make the value of a checked entry; paths of its program are relative to ``folder``."""
     values = _tuples(entry)
     programs = [_located(word, at, folder) for at, word in enumerate(values.pop("program"))]
-    default = values.pop("env_default", {})
-    env = {key: os.environ.get(key, value) for key, value in default.items()} | values.pop("env", {})
+    env = {key: os.environ.get(key, value) for key, value in values.pop("env_default", {}).items()}
+    env |= values.pop("env", {})
     files = [word for word in programs if os.path.isabs(word)] or programs
     processes = values.pop("processes", ()) or (os.path.basename(files[-1]),)
-    options = Options(**_tuples(values.pop("options", {})))
-    title = values.pop("title", name)
-    return Tool(name, title, tuple(programs), processes=processes, env=env, options=options, **values)
+    values["options"] = Options(**_tuples(values.get("options", {})))
+    return Tool(name, values.pop("title", name), tuple(programs), processes=processes, env=env, **values)
 
 
 def _tuples(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -287,7 +269,7 @@ def _login_shell() -> str:
     return shell or "/bin/sh"
 
 
-def _hint(word: str, known: Sequence[str] | Mapping[str, object]) -> str:
+def _hint(word: str, known: Mapping[str, object]) -> str:
     near = difflib.get_close_matches(word, known, n=1)
     return f"did you mean {near[0]!r}? " if near else ""
 
@@ -306,15 +288,12 @@ def command_line(tool: Tool, arguments: Sequence[str]) -> tuple[str, ...]:
     Raises:
         UsageMistake: it is not installed; the text says where it was looked for.
     """
-    program = find(tool)
-    if program is not None:
+    if program := find(tool):
         return (program, *tool.programs[1:], *arguments)
-    looked = "" if "/" in tool.programs[0] else "on PATH"
-    places = ", ".join(filter(None, (looked, *tool.places)))
+    looked = tool.programs[0] if "/" in tool.programs[0] else f"{tool.programs[0]} on PATH"
     raise UsageMistake(
-        f"{tool.title} is not installed: no program {tool.programs[0]!r}"
-        + (f" ({places})" if places else "")
-        + f"; install it, or name its path as 'program' of {tool.name!r} in the file of ${CONFIG_VARIABLE}"
+        f"{tool.title} is not installed, looked for {', '.join((looked, *tool.places))}: install it, or give its path "
+        f"as 'program' of {tool.name!r} in tools.json in the root of the registry, or in the file of ${CONFIG_VARIABLE}"
     )
 
 
@@ -325,7 +304,7 @@ def installed(known: Mapping[str, Tool]) -> list[Installed]:
         path = find(tool)
         return Installed(tool.name, tool.title, path, version(tool, path) if path else None)
 
-    with ThreadPoolExecutor(PROBES_AT_ONCE) as pool:
+    with ThreadPoolExecutor(len(known) or 1) as pool:
         return list(pool.map(look, known.values()))
 
 
@@ -341,41 +320,32 @@ def version(tool: Tool, program: str) -> str | None:
 def _output(argv: Sequence[str], env: Mapping[str, str]) -> str:
     """The first of what a command prints; "" if it fails."""
     try:
-        process = subprocess.Popen(
-            argv,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,  # away from the terminal, and a group that can be ended as a whole
-        )
+        # A session of its own: away from the terminal, and a group that can be ended as a whole.
+        process = Popen(argv, env=env, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, start_new_session=True)
     except OSError:
         return ""
+    status, deadline = None, time.monotonic() + PROBE_SECONDS
     assert process.stdout is not None
-    with process.stdout as pipe:
-        try:
-            data = _read(process, pipe.fileno())
-            ended = process.poll()
-        finally:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-            with contextlib.suppress(subprocess.TimeoutExpired):  # stuck in the kernel: nothing can be done
-                process.wait(PROBE_SECONDS)
-    return data.decode("utf-8", "replace") if ended in (0, None) else ""
+    try:
+        with process.stdout as pipe:
+            data = _read(pipe.fileno(), deadline)
+        with contextlib.suppress(TimeoutExpired):
+            status = process.wait(max(0.0, deadline - time.monotonic()))
+    finally:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        with contextlib.suppress(TimeoutExpired):  # stuck in the kernel: nothing can be done
+            process.wait(PROBE_SECONDS)
+    return data.decode("utf-8", "replace") if status in (0, None) or len(data) == PROBE_BYTES else ""
 
 
-def _read(process: subprocess.Popen[bytes], fd: int) -> bytes:
-    data, deadline = b"", time.monotonic() + PROBE_SECONDS
-    with selectors.DefaultSelector() as selector:
-        selector.register(fd, selectors.EVENT_READ)
-        while len(data) < PROBE_BYTES and (left := deadline - time.monotonic()) > 0:
-            over = process.poll() is not None
-            if selector.select(0 if over else min(left, PROBE_TICK)):
-                if not (piece := os.read(fd, PROBE_BYTES - len(data))):
-                    with contextlib.suppress(subprocess.TimeoutExpired):
-                        process.wait(left)
-                    break
-                data += piece
-            elif over:
-                break
+def _read(fd: int, deadline: float) -> bytes:
+    """Not ``communicate``: it takes all that comes, and waits for whoever else holds the pipe."""
+    data, poll = b"", select.poll()
+    poll.register(fd)
+    while (left := deadline - time.monotonic()) > 0 and poll.poll(left * 1000):
+        piece = os.read(fd, PROBE_BYTES - len(data))  # of nothing at all, once there is enough
+        if not piece:
+            break
+        data += piece
     return data
