@@ -217,7 +217,7 @@ class Screen:
         """Ask for a password as sudo does, without echo; what is typed is dropped."""
         self.frame([], [])
         termios.tcsetattr(0, termios.TCSANOW, self.modes)
-        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        before, wake_in = signal.signal(signal.SIGINT, signal.default_int_handler), signal.set_wakeup_fd(-1)
         self.write("\x1b[?25h")
         try:
             getpass.getpass(prompt)
@@ -225,6 +225,7 @@ class Screen:
             raise Stopped from None
         finally:
             signal.signal(signal.SIGINT, before)
+            signal.set_wakeup_fd(wake_in)
             tty.setraw(0)
 
 
