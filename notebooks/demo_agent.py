@@ -124,8 +124,10 @@ def diff(old: str, new: str) -> list[str]:
     return lines
 
 
-def shortened(lines: Sequence[str], most: int = SHOWN) -> list[str]:
-    return [*lines[:most], f"… +{len(lines) - most} lines"] if len(lines) > most + 1 else list(lines)
+def shortened(lines: Sequence[str]) -> str:
+    """The first lines, and how many more there are."""
+    more = [f"… +{len(lines) - SHOWN} lines"] if len(lines) > SHOWN + 1 else lines[SHOWN:]
+    return "\n".join([*lines[:SHOWN], *more])
 
 
 class Screen:
@@ -507,7 +509,7 @@ def chatter(agent: Agent) -> None:
     """Stream for as long as the command line says, whatever the speed."""
     end = time.monotonic() + agent.seconds
     while time.monotonic() < end:
-        agent.stream("I compare the `rows` one by one, and write down what differs between them. " * 6, agent.work)
+        agent.stream("I compare the `rows` one by one, and write down what differs between them. " * 2, agent.work)
 
 
 def quote(path: str) -> Step:
@@ -540,7 +542,7 @@ def bash(command: str, why: str, *, ask: bool = True, real: bool = True, secret:
             agent.screen.secret(f"[sudo] password for {getpass.getuser()}: ")
         status, output = agent.command(command) if real else (0, "Not run: this demo only asks.")
         agent.pause(0.5)
-        finish(agent, "error" if status else "result", "\n".join(shortened(output.split("\n"))) or "(No content)")
+        finish(agent, "error" if status else "result", shortened(output.split("\n")) or "(No content)")
         if status:
             raise Failed(f"`{command}` exited {status}")
 
@@ -579,16 +581,15 @@ def change(agent: Agent, tool: str, path: str, text: str, lines: list[str], done
     """Write a file after the person saw how it will be."""
     agent.header = f"{tool}({path})"
     new = not Path(path).exists()
-    room = max(1, min(SHOWN, agent.screen.size[1] - 16))
 
     def body(columns: int) -> list[str]:
-        return boxed([path, "", *wrap("\n".join(shortened(lines, room)), columns - 4)], columns, DIM)
+        return boxed([path, "", *wrap("\n".join(lines), columns - 4)], columns, DIM)
 
     asked = f"Do you want to {'create' if new else 'make this edit to'} {path}?"
     agent.ask(Question("Create file" if new else "Edit file", body, asked, ALWAYS_EDIT), "edit")
     Path(path).write_text(text)
     finish(agent, "result", done)
-    agent.add("diff", "\n".join(shortened(lines)))
+    agent.add("diff", shortened(lines))
 
 
 def finish(agent: Agent, kind: str, text: str) -> None:
@@ -598,36 +599,22 @@ def finish(agent: Agent, kind: str, text: str) -> None:
     agent.add(kind, text)
 
 
-DATA = "month,sales\n" + "".join(f"{n},{40 + n * 6 % 31 + n * 4}\n" for n in range(1, 13))
-ANALYSIS = r'''"""Draw the sales of data.csv as bars in plot.png."""
-
-import csv
-import struct
-import zlib
-
-WIDTH, HEIGHT, BLUE = 480, 240, bytes((31, 119, 180))
-
-with open("data.csv", newline="") as file:
-    sales = [float(row["sales"]) for row in csv.DictReader(file)]
-step, top = WIDTH // len(sales), max(sales)
-rows = []
-for y in range(HEIGHT, 0, -1):
-    row = bytearray(b"\xff\xff\xff" * WIDTH)
-    for n, value in enumerate(sales):
-        if y <= value / top * (HEIGHT - 20):
-            row[(n * step + 5) * 3 : (n * step + step - 5) * 3] = BLUE * (step - 10)
-    rows.append(b"\0" + row)
-
-
-def chunk(kind, data):
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-
-with open("plot.png", "wb") as file:
-    file.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", WIDTH, HEIGHT, 8, 2, 0, 0, 0)))
-    file.write(chunk(b"IDAT", zlib.compress(b"".join(rows))) + chunk(b"IEND", b""))
-print(f"mean {sum(sales) / len(sales):.1f}, highest {top:.0f}; saved ./plot.png")
-'''
+# Both are short enough that a terminal of 24x80 shows the whole of them in a question.
+DATA = "day,sales\nMon,80\nTue,95\nWed,120\nThu,110\nFri,160\nSat,185\nSun,60\n"
+ANALYSIS = r"""import struct, zlib
+sales = [int(row[4:]) for row in open("data.csv").readlines()[1:]]
+def line(y, blue=b"\x1f\x77\xb4", white=b"\xff\xff\xff"):
+    bars = [(blue if y < n else white) * 44 for n in sales]
+    return b"\0" + b"".join(bar + white * 16 for bar in bars)
+def box(kind, data):
+    check = struct.pack(">I", zlib.crc32(kind + data))
+    return struct.pack(">I", len(data)) + kind + data + check
+size = struct.pack(">IIBBBBB", 60 * len(sales), 200, 8, 2, 0, 0, 0)
+rows = zlib.compress(b"".join(map(line, range(200, 0, -1))))
+png = box(b"IHDR", size) + box(b"IDAT", rows) + box(b"IEND", b"")
+open("plot.png", "wb").write(b"\x89PNG\r\n\x1a\n" + png)
+print(f"mean {sum(sales) / len(sales):.1f}; saved ./plot.png")
+"""
 STATS = """def mean(values):
     total = 0
     for value in values:

@@ -92,8 +92,8 @@ def test_the_plot_is_really_made(start: Start) -> None:
     terminal = start("plot the data", *FAST)
     answer_all(terminal)
     terminal.until(PLOTTED, "saved ./plot.png", "⏺ Bash(python3 analysis.py)")
-    assert len(Path("data.csv").read_text().splitlines()) == 13
-    assert png_size(Path("plot.png").read_bytes()) == (480, 240)
+    assert len(Path("data.csv").read_text().splitlines()) == 8
+    assert png_size(Path("plot.png").read_bytes()) == (420, 200)
     leave(terminal)
 
 
@@ -353,7 +353,7 @@ def test_a_killed_agent_resumes_with_its_next_step(start: Start) -> None:
     first.process.kill()
     first.wait()
     second = start("--resume", ID, *FAST, size=(60, 90))
-    second.until("> plot the data", "⏺ Write(data.csv)", "Wrote 13 lines", f"{CREATE} analysis.py?")
+    second.until("> plot the data", "⏺ Write(data.csv)", "Wrote 8 lines", f"{CREATE} analysis.py?")
     assert second.text.count("> plot the data") == 1
     second.type("2")
     second.until(RUN)
