@@ -57,6 +57,7 @@ class Details(SessionInfo):
             ("program", shlex.join(self.argv)),
             ("directory", self.cwd),
             ("started", f"{created}, generation {self.generation}"),
+            ("tool", self.tool),
             ("labels", ", ".join(f"{key}={value}" for key, value in self.labels.items())),
             ("shell", self.shell),
             ("size", "{}x{}".format(*self.size)),
