@@ -195,7 +195,7 @@ def _options(rows: Sequence[str], pattern: re.Pattern[str]) -> tuple[int, tuple[
         if any(_indent(text) < found.start(3) for text in wrapped) or (options and found.start(2) != column):
             return None
         column = found.start(2)
-        label = " ".join([found[3].strip(), *(text.strip() for text in wrapped)])
+        label = " ".join(joined([found[3], *wrapped]).split())
         options.insert(0, Option(found[2], label, any(char in _POINTERS for char in found[1])))
         wrapped = []
         if numbered and found[2] == "1":

@@ -186,17 +186,18 @@ def _other(signs: Signs, question: str, menu: Menu | None) -> Prompt | None:
 
 def _known(menu: Menu, signs: Signs, version: str | None) -> Prompt | None:
     """The prompt of the catalogue that the menu belongs to: its box, title, question and options all fit."""
+    fits = []
     for entry in signs.prompts:
         if not _of_version(entry, version) or (menu.box.kind if menu.box else "none") not in entry["boxes"]:
             continue
-        if found := _parts(menu, entry):
+        choices = _choices(menu, signs, entry)
+        found = _parts(menu, entry)
+        if found and any(choice.kind in ("once", "always") for choice in choices):
             question, body = found
-            choices = _choices(menu, signs, entry)
-            if any(choice.kind == "once" for choice in choices) or any(choice.kind == "always" for choice in choices):
-                subject = _subject(body, question, menu, entry, signs)
-                text = "\n".join(menu.above) if menu.box else subject or ""
-                return Prompt(entry["name"], entry["kind"], question, subject, choices, text=text)
-    return None
+            subject = _subject(body, question, menu, entry, signs)
+            text = "\n".join(menu.above) if menu.box else subject or ""
+            fits.append(Prompt(entry["name"], entry["kind"], question, subject, choices, text=text))
+    return next((prompt for prompt in fits if prompt.subject is not None), fits[0] if fits else None)
 
 
 def _of_version(entry: Mapping[str, Any], version: str | None) -> bool:
