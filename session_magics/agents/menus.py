@@ -12,6 +12,8 @@ FOOTER_ROWS = 8
 """Rows below the options that may hold footers and status lines; a menu further up is not what is asked now."""
 LABEL_ROWS = 4
 """Rows that one option's label may take, wrapped."""
+BOX_INDENT = 2
+"""Columns that a tool leaves free at the left of a box. What it quotes is further in."""
 BOX_ROWS = 400
 """Rows that are looked at above the options for the top of their box: more than any terminal has."""
 WRAP_SLACK = 6
@@ -148,7 +150,7 @@ def find_menu(lines: Sequence[str], row: int, is_footer: Callable[[str], bool]) 
 
 def _inside(lines: Sequence[str], at: int) -> tuple[str, int] | None:
     """The border at the side of a row and its column, if it has one."""
-    found = re.match(f" *([{_SIDES}])", lines[at])
+    found = re.match(rf" {{0,{BOX_INDENT}}}([{_SIDES}])", lines[at])
     return (found[1], found.end() - 1) if found else None
 
 

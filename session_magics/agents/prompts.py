@@ -192,7 +192,7 @@ def _known(menu: Menu, signs: Signs, version: str | None) -> Prompt | None:
             continue
         choices = _choices(menu, signs, entry)
         found = _parts(menu, entry)
-        if found and any(choice.kind in ("once", "always") for choice in choices):
+        if found and any(choice.kind in ("once", "no") for choice in choices):
             question, body = found
             subject = _subject(body, question, menu, entry, signs)
             text = "\n".join(menu.above) if menu.box else subject or ""
