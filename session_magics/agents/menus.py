@@ -10,6 +10,8 @@ from typing import Literal
 
 FOOTER_ROWS = 8
 """Rows below the options that may hold footers and status lines; a menu further up is not what is asked now."""
+CURSOR_BELOW = 3
+"""Rows below the last text where the cursor may be: after its line end, and the blank rows that some tools leave."""
 LABEL_ROWS = 4
 """Rows that one option's label may take, wrapped."""
 BOX_INDENT = 2
@@ -33,7 +35,7 @@ _BARE = re.compile(r"( *(?:[❯›▶▸➤●○] +)?)()(\S.*)")
 _ANSWER = re.compile(
     r"(yes|no|ok|y|n|allow|accept|approve|reject|deny|cancel|continue|proceed|skip|always|exit|quit)\b", re.I
 )
-_INLINE = re.compile(r"(.*\S) +(\(\w\)[\w' ]+(?:/\(\w\)[\w' ]+)+)(?: *\[\w+\])?:? *")
+_INLINE = re.compile(r"(.*\S) +(\(\w\)[\w' ]+(?:/\(\w\)[\w' ]+)+)(?: *\[(\w+)\])?:? *")
 _YES_NO = re.compile(r"(.*\S) *[\[(](?:y/n|yes/no)[\])] *:? *", re.I)
 _HINT = re.compile(r"(ctrl|enter|esc|tab|shift)\b.*|[⇆↑↓←→].*")
 _UNSEEN = {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"}
@@ -68,7 +70,7 @@ class Menu:
     """The rows of the box above the options, without borders; without a box, those of the screen."""
     box: Box | None
     asked: str
-    """The question in the row of the options itself; empty if it stands above."""
+    """The question in the row of the options itself, with its indentation; empty if it stands above."""
 
 
 def cells(text: str) -> int:
@@ -129,11 +131,11 @@ def find_menu(lines: Sequence[str], row: int, is_footer: Callable[[str], bool]) 
 
     Args:
         lines: the screen, plain, top to bottom.
-        row: the cursor's. Programs that draw menus leave it among them or in the row below.
+        row: the cursor's. Programs that draw menus leave it in them or right below.
         is_footer: tells of a row without borders whether it may stand below a menu.
     """
     end = last_row(lines)
-    if end < 0 or row > end + 1:
+    if end < 0 or row > end + CURSOR_BELOW:
         return None
     if row == end and (menu := _inline(lines, end)):
         return menu
@@ -290,11 +292,15 @@ def _inline(lines: Sequence[str], end: int) -> Menu | None:
             if found := _INLINE.fullmatch(text):
                 parts = [part.strip() for part in found[2].split("/")]
                 options = [Option(f"{part[1].lower()}\r", part[1] + part[3:], False) for part in parts]
-                if len({option.key for option in options}) == len(options):
-                    return Menu(tuple(options), "inline", above, None, found[1].strip())
+                labels = [option.label.lower() for option in options]
+                if (
+                    len({option.key for option in options}) == len(options)
+                    and (found[3] or labels[0]).lower() in labels
+                ):
+                    return Menu(tuple(options), "inline", above, None, found[1])
             if found := _YES_NO.fullmatch(text):
                 options = [Option("y\r", "Yes", False), Option("n\r", "No", False)]
-                return Menu(tuple(options), "inline", above, None, found[1].strip())
+                return Menu(tuple(options), "inline", above, None, found[1])
     return None
 
 

@@ -128,7 +128,7 @@ def read_screen(lines: Sequence[str], row: int, prompts: str, version: str | Non
     if any(_any(signs.busy, text) for text in status):
         return Doing("working")
     if menu:
-        question = menu.asked or _question_above(menu, lines)
+        question = menu.asked.strip() or _question_above(menu, lines)
         return Doing("waiting", _other(signs, question, menu), question)
     return _without_menu(lines, row, signs, status)
 
@@ -166,9 +166,8 @@ def _busy_above(lines: Sequence[str], menu: Menu, signs: Signs) -> bool:
 
 def _question_above(menu: Menu, lines: Sequence[str]) -> str:
     """The paragraph above the options, in one line."""
-    rows = list(menu.above)
-    if not any(row.strip() for row in rows) and menu.box:
-        rows = [lines[menu.box.top]]
+    is_open = menu.box and menu.box.kind == "open"
+    rows = [*lines[: menu.box.top + 1], *menu.above] if menu.box and is_open else menu.above
     found = list(paragraphs(rows))
     return joined(found[-1][-QUESTION_ROWS:]) if found else ""
 
@@ -192,7 +191,8 @@ def _known(menu: Menu, signs: Signs, version: str | None) -> Prompt | None:
             continue
         choices = _choices(menu, signs, entry)
         found = _parts(menu, entry)
-        if found and any(choice.kind in ("once", "no") for choice in choices):
+        twins = any(choice.kind == "other" and not choice.label.isascii() for choice in choices)
+        if found and not twins and any(choice.kind in ("once", "no") for choice in choices):
             question, body = found
             subject = _subject(body, question, menu, entry, signs)
             text = "\n".join(menu.above) if menu.box else subject or ""
@@ -307,9 +307,9 @@ def _elided(row: str, signs: Signs) -> bool:
 
 def _adjacent(body: list[str], signs: Signs) -> str | None:
     """The one row right above a question that has no box; what is further up is output of all kinds."""
-    if len(body) < 2 or not body[-1].strip() or body[-2].strip():
+    if len(body) < 2 or body[-1][:1] in ("", " ") or body[-2].strip():
         return None
-    subject = body[-1].strip()
+    subject = body[-1].rstrip()
     return None if subject.startswith("#") or is_edge(subject) or _elided(subject, signs) else subject
 
 
