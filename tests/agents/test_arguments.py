@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from session_magics.agents.arguments import Arguments, resume_arguments, start_arguments
-from session_magics.agents.tools import Tool, tools
+from session_magics.agents.tools import Options, Tool, tools
 from session_magics.errors import UsageMistake
 
 TOOLS = tools()
@@ -58,6 +58,7 @@ RESUMES = [
     ("codex", "resume x --search", f"resume {ID} --search", "resume --last --search"),
     ("codex", "--search resume x go_on", f"resume {ID} --search", "resume --last --search"),
     ("codex", "resume --last go_on --oss", f"resume {ID} --oss", "resume --last --oss"),
+    ("codex", "--full-auto fix_it", f"resume {ID} --full-auto", "resume --last --full-auto"),
     ("codex", "fork x --oss", f"resume {ID} --oss", "resume --last --oss"),
     ("codex", "-i a.png b.png --oss", f"resume {ID} --oss", "resume --last --oss"),
     ("codex", "-c a=1 -c b=2", f"resume {ID} -c a=1 -c b=2", "resume --last -c a=1 -c b=2"),
@@ -94,6 +95,16 @@ def test_c10_resume(tool: str, args: str, known: str | None, unknown: str | None
         assert resume_arguments(TOOLS[tool], split(args), ID) == split(known)
     if unknown is not None:
         assert resume_arguments(TOOLS[tool], split(args), None) == split(unknown)
+
+
+def test_c10_words_that_are_no_prompt_stay_behind_a_command_that_reopens() -> None:
+    options = Options(reopen_commands=("open",), latest=("--last",))
+    tool = Tool(
+        "demo", latest_args=("open", "--last"), resume_args=("open", "{id}"), resume_first=True, options=options
+    )
+    assert resume_arguments(tool, ["open", "x", "file"], ID) == ("open", ID, "file")
+    assert resume_arguments(tool, ["open", "--last", "file"], ID) == ("open", ID, "file")
+    assert resume_arguments(tool, ["file"], None) == ("open", "--last", "file")
 
 
 @pytest.mark.parametrize("tool", TOOLS)

@@ -64,6 +64,17 @@ def test_c10_capture_byte_by_byte(output: str, id: str | None) -> None:
     assert captured(CODEX, data, list(range(1, len(data)))) == id
 
 
+def test_c10_the_first_id_stays() -> None:
+    capture = IdCapture(CODEX)
+    assert [capture.feed(f"session id: {id}\n".encode() + b"x" * 300) for id in (ID, OTHER)] == [ID, ID]
+
+
+@pytest.mark.parametrize("blank", ["\r\n", "\n", "\r", "\x1b[2;1H", "\x1b[3C"])
+def test_the_end_of_a_line_and_a_movement_part_words(blank: str) -> None:
+    tool = Tool("demo", programs=("demo",), id_pattern=r"id\s+(\d{4})\s")
+    assert captured(tool, f"id{blank}1234{blank}5".encode(), []) == "1234"
+
+
 NOISE = st.sampled_from([
     b"session id: ", b"Session ID:", ID.encode(), ID[:20].encode(), ID[20:].encode(), OTHER.encode(), b"\x1b[1m",
     b"\x1b[0m", b"\x1b[3;4H", b"\x1b]0;t\x07", b"\x1b", b"\r", b"\n", b" ", b"\x08", b"\xc3\xa9", b"\xff", b"\x9b",

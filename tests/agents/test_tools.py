@@ -209,7 +209,6 @@ def probe(path: Path, script: str) -> str | None:
         ("echo node 14.2.1 is too old; exit 1", None),
         ("exit 0", None),
         ("echo 1.2.3; yes", "1.2.3"),
-        ("read answer; echo 1.2.3", "1.2.3"),
     ],
 )
 def test_version(tmp_path: Path, script: str, told: str | None) -> None:
@@ -218,6 +217,25 @@ def test_version(tmp_path: Path, script: str, told: str | None) -> None:
 
 def test_a_program_that_cannot_be_started_has_no_version(tmp_path: Path) -> None:
     assert version(tools()["claude"], str(tmp_path / "nowhere")) is None
+
+
+def test_a_probe_reads_no_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tools_module, "PROBE_SECONDS", 1.0)
+    kept, (reader, writer) = os.dup(0), os.pipe()
+    os.dup2(reader, 0)
+    try:
+        assert probe(tmp_path, "read answer; echo 1.2.3") == "1.2.3"
+    finally:
+        os.dup2(kept, 0)
+        for fd in (kept, reader, writer):
+            os.close(fd)
+
+
+def test_the_first_arguments_of_a_program_are_part_of_the_probe(tmp_path: Path) -> None:
+    program(tmp_path / "own/agent", 'echo "agent 3.2.1"')
+    demo = configured(tmp_path / "own", {"demo": {"program": ["sh", "agent"]}})["demo"]
+    assert [row.version for row in installed({"demo": demo})] == ["3.2.1"]
+    assert command_line(demo, ["-x"])[1:] == (f"{tmp_path}/own/agent", "-x")
 
 
 def wait_until_gone(pid: int) -> None:
