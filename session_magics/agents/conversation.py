@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import re
+from functools import lru_cache
 from pathlib import Path
 
 from session_magics.agents.tools import Tool
@@ -56,6 +57,7 @@ class IdCapture:
         return self.id
 
 
+@lru_cache(maxsize=1024)
 def _blank(control: str) -> str:
     """What an escape sequence or a run of controls means for the words around it."""
     if control[0] == "\r":
