@@ -21,6 +21,7 @@ from session_magics.registry import Registry
 from session_magics.session import GRACE, Session, all_at_once, stop_each
 from session_magics.text import strip_styles
 from session_magics.text.html import to_html
+from session_magics.verbs.agents import AgentVerbs
 from session_magics.verbs.doctor import examine
 from session_magics.verbs.envelope import success
 from session_magics.verbs.keys import key_bytes
@@ -91,7 +92,7 @@ class Picture(str):
         printer.text(self._text)
 
 
-class Verbs:
+class Verbs(AgentVerbs):
     """The verbs over one registry. ``write`` puts text before the person while a verb still runs.
 
     ``terminal`` makes what shows a session live; None where nothing can: then its screen is shown as text. ``line``
@@ -123,11 +124,12 @@ class Verbs:
         options: dict[str, Any] = {"labels": dict(words.labels), "lifetime": words.lifetime}
         if words.size:
             options["size"] = words.size
-        if words.argv:
+        if words.argv or words.tool:
             command = Command(tuple(words.argv), words.cwd, dict(words.env))
             backend = words.backend or self._backend
             policy = {"restart": words.restart, "max_restarts": words.max_restarts}
-            session = self._registry.start(words.name, command, backend=backend, **policy, **options)
+            agent = {"tool": words.tool, "approve_all": words.approve_all, "parent": words.parent}
+            session = self._registry.start(words.name, command, backend=backend, **policy, **agent, **options)
         else:
             there = self._registry.find(words.name)
             state = None if there is None else there.state()
@@ -252,7 +254,7 @@ class Verbs:
                 return self._registry.stop_all(words.labels, grace=grace, now=words.now, left=count.take)
         sessions = [self._registry.get(name) for name in dict.fromkeys(words.names)]  # all names before any stop
         with Progress(self._line, count.text):
-            stop_each(sessions, grace=grace, now=words.now, left=count.take)
+            stop_each(self._registry.family(sessions), grace=grace, now=words.now, left=count.take)
         return [session.name for session in sessions]
 
     def _restart(self, words: Namespace) -> Session | list[Session]:

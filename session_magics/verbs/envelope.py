@@ -8,7 +8,7 @@ names, what an import did, an exit status (a number), or null.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, is_dataclass
 
 from session_magics.importing.report import Report
 from session_magics.listing import Listing, Row
@@ -41,7 +41,7 @@ def plain(value: object) -> object:
             return str(value)
         case list():
             return [plain(one) for one in value]
-    return value
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
 def _line(content: dict[str, object]) -> str:
@@ -51,7 +51,7 @@ def _line(content: dict[str, object]) -> str:
 def _row(row: Row) -> dict[str, object]:
     usage = row.usage
     used = asdict(usage) if usage is not None else {"cpu": None, "memory": None, "ports": []}
-    return {**_info(row.info), **used, "last_line": row.last_line}
+    return {**_info(row.info), **used, "last_line": row.last_line, "doing": row.doing}
 
 
 def _info(info: SessionInfo) -> dict[str, object]:

@@ -176,6 +176,11 @@ def timeout(text: str) -> float:
     return value
 
 
+def minutes(text: str) -> float:
+    value = timeout(text) if text[-1:] in "smhd" else 60 * timeout(text)
+    return value / 60
+
+
 def count(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,9}", text):
         raise UsageMistake(f"{text!r} is no whole number, such as 20")

@@ -1,0 +1,84 @@
+"""What each agent is doing now: by its screen once that stands still, and by its output until then."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from session_magics.agents.grants import standing
+from session_magics.agents.prompts import read_screen
+from session_magics.agents.tools import Tool, tools
+from session_magics.errors import SessionError, UsageMistake
+from session_magics.log import LogReader, log_changed
+from session_magics.model import Exited, SessionInfo
+from session_magics.text import strip_styles
+from session_magics.text.screen import SNAPSHOT_BYTES, picture
+
+QUIET = 0.8
+"""Seconds without output after which a screen is read: agents draw a sign of working several times a second, and a
+reading takes up to 60 ms."""
+
+
+@dataclass(frozen=True)
+class Activity:
+    """What one agent does; of a program that is no known tool, nothing."""
+
+    state: Literal["", "working", "waiting", "idle", "finished"] = ""
+    question: str = ""
+    """What it waits for, in one line."""
+    badge: str = ""
+    """How its approval by rule stands, where that is on."""
+
+    def __str__(self) -> str:
+        doing = f"waiting: {self.question}" if self.state == "waiting" and self.question else self.state
+        return " · ".join(filter(None, (doing, self.badge)))
+
+
+NOTHING = Activity()
+
+
+class ActivityReader:
+    """Tells what agents do; remembers screens that have not changed. For one thread."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[int, Activity]] = {}
+        self._tools: Mapping[str, Tool] | None = None
+
+    def read(self, info: SessionInfo) -> Activity:
+        """What the program of a session does now. Raises nothing: what cannot be read is not told."""
+        if info.tool is None:
+            return NOTHING
+        if not info.running:
+            return Activity("finished") if isinstance(info.state, Exited) else NOTHING
+        with contextlib.suppress(SessionError, OSError):
+            approval = standing(info.directory)
+            state, question = self._screen(info)
+            return Activity(state, question, approval.badge if approval is not None else "")
+        return NOTHING
+
+    def _screen(self, info: SessionInfo) -> tuple[Literal["", "working", "waiting", "idle", "finished"], str]:
+        known = self._known.get(info.id)
+        if known is not None and known[0] == info.log_bytes:
+            return known[1].state, known[1].question
+        if time.time() - log_changed(str(info.directory)) < QUIET:
+            return "working", ""
+        with LogReader(info.directory) as log:
+            end = log.end()
+            data = log.bytes(max(0, end - SNAPSHOT_BYTES), end)
+        shown = picture(data, info.size, behind=False, returns=False)
+        doing = read_screen([strip_styles(line) for line in shown.lines], shown.row, self._prompts(info))
+        self._known[info.id] = (info.log_bytes, Activity(doing.state, doing.question))
+        return doing.state, doing.question
+
+    def _prompts(self, info: SessionInfo) -> str:
+        if self._tools is None:
+            try:
+                self._tools = tools(Path(info.directory).parent.parent)
+            except UsageMistake:  # whoever starts a tool is told what is wrong with their file
+                self._tools = tools()
+        tool = self._tools.get(info.tool or "")
+        return tool.prompts if tool is not None else ""
