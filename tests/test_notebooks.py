@@ -40,7 +40,7 @@ def text_of(notebook: NotebookNode) -> str:
 
 
 def execute(path: Path, home: Path) -> NotebookNode:
-    """Run a copy of the notebook, with what is beside it, by the README's command; an untagged failure fails the test."""
+    """Run a copy of the notebook, with what is beside it, by the README's command; none but tagged cells may fail."""
     shutil.copytree(path.parent, home, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*", "__pycache__"))
     copied = home / path.name
     command = [Path(sys.executable).with_name("jupyter-execute"), f"--timeout={CELL_LIMIT}", "--output=done", copied]
