@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from rounds import until
+from session_magics.agents.prompts import Doing, Prompt, read_screen
 from terminals import Terminal
 
 AGENT = Path(__file__).parent.parent.parent / "notebooks" / "demo_agent.py"
@@ -395,3 +396,68 @@ def test_permissions_can_be_skipped(start: Start) -> None:
     terminal.until(PLOTTED)
     assert b"Do you want" not in terminal.raw
     assert os.path.exists("plot.png")
+
+
+# ---- how its screens are read
+
+
+def reads(terminal: Terminal, state: str, kind: str = "", subject: str | None = None) -> Prompt | None:
+    """Wait until the screen, drawn whole, is read so; the prompt."""
+
+    def doing() -> Doing:
+        return read_screen(terminal.lines, terminal.cursor[0], "claude")
+
+    def fits() -> bool:
+        found = doing()
+        prompt = found.prompt
+        return found.state == state and (prompt.kind if prompt else "", prompt and prompt.subject) == (kind, subject)
+
+    until(fits, what=lambda: f"{doing()}\n{terminal.text}")
+    return doing().prompt
+
+
+def once(prompt: Prompt | None) -> str:
+    assert prompt is not None and prompt.once is not None
+    assert [choice.kind for choice in prompt.choices] == ["once", "always", "no"]
+    return prompt.once.key
+
+
+@pytest.mark.parametrize("size", [(24, 80), (36, 120), (50, 200)])
+def test_its_questions_are_read_whole(start: Start, size: tuple[int, int]) -> None:
+    terminal = start("plot the data", "--speed", "8", size=size)
+    reads(terminal, "working")
+    for subject in ("data.csv", "analysis.py"):
+        terminal.type(once(reads(terminal, "waiting", "edit", subject)))
+    terminal.type(once(reads(terminal, "waiting", "command", "python3 analysis.py")))
+    terminal.until(PLOTTED)
+    reads(terminal, "idle")
+
+
+def test_its_edit_is_read(start: Start) -> None:
+    terminal = start("fix", *FAST)
+    assert once(reads(terminal, "waiting", "edit", "stats.py")) == "1"
+
+
+def test_what_is_dangerous_is_read_whole(start: Start) -> None:
+    reads(start("danger", *FAST), "waiting", "command", "rm -rf ~/*")
+
+
+def test_its_password_is_read_as_masked(start: Start) -> None:
+    terminal = start("password", *FAST)
+    terminal.type(once(reads(terminal, "waiting", "command", "sudo apt-get install gnuplot")))
+    prompt = reads(terminal, "waiting", "other")
+    assert prompt is not None and prompt.masked and prompt.once is None
+
+
+def test_the_quoted_box_is_read_as_no_question(start: Start) -> None:
+    terminal = start("quote", "--speed", "4")
+    seen = set()
+
+    def over() -> bool:
+        seen.add(read_screen(terminal.lines, terminal.cursor[0], "claude").state)
+        return "nobody asked anything" in terminal.text and "esc to interrupt" not in terminal.text
+
+    terminal.until("End of the README.", "❯ 1. Yes")
+    until(over)
+    reads(terminal, "idle")
+    assert "waiting" not in seen
