@@ -2,13 +2,13 @@
 
 ``{"ok": true, "value": …}``, or ``{"ok": false, "error": {"kind": …, "message": …}}``, in one line. The kind is the
 name of the error's class in ``session_magics.errors``. Values: a session as ``info`` knows it, a list of rows, text,
-names, what an import did, an exit status (a number), or null.
+names, attachments, what an import did, an exit status (a number), or null.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, is_dataclass
 
 from session_magics.importing.report import Report
 from session_magics.listing import Listing, Row
@@ -41,7 +41,7 @@ def plain(value: object) -> object:
             return str(value)
         case list():
             return [plain(one) for one in value]
-    return value
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
 def _line(content: dict[str, object]) -> str:
