@@ -187,6 +187,7 @@ def test_environment_values_are_not_in_the_repr() -> None:
         ("tail -fn5 w", call("tail", name="w", lines=5, follow=True)),
         ("snapshot w", call("snapshot", name="w", html=False)),
         ("snapshot w --html", call("snapshot", name="w", html=True)),
+        ("attachments w", call("attachments", name="w")),
         ("send w hello   world", send("hello world")),
         ("send w 'echo \"a  b\" $x'", send('echo "a  b" $x')),
         ("send w ls -la --no-enter", send("ls -la", enter=False)),

@@ -9,7 +9,7 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from session_magics.cleaning import clean
 from session_magics.errors import SessionError, SessionExists, SessionNotRunning, WaitTimeout
@@ -28,6 +28,9 @@ from session_magics.verbs.envelope import success
 from session_magics.verbs.keys import key_bytes
 from session_magics.verbs.progress import Progress, Show, bar
 from session_magics.verbs.words import ANY_PORT
+
+if TYPE_CHECKING:
+    from session_magics.agents.attachments import Gallery
 
 READY_LIMIT = 60.0
 """Seconds that ``start --wait-for`` waits when not told."""
@@ -224,6 +227,12 @@ class Verbs(AgentVerbs):
     def _snapshot(self, words: Namespace) -> str:
         session = self._registry.get(words.name)
         return Picture(session.snapshot(styled=True)) if words.html else session.snapshot()
+
+    def _attachments(self, words: Namespace) -> Gallery:
+        from session_magics.agents.attachments import Attachments  # few need it
+
+        session = self._registry.get(words.name)
+        return Attachments(session.directory, session.info().cwd).scan()
 
     def _send(self, words: Namespace) -> None:
         data = (words.text or "").encode()
