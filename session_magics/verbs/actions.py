@@ -9,17 +9,18 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from session_magics.cleaning import clean
 from session_magics.errors import SessionError, SessionExists, SessionNotRunning, WaitTimeout
 from session_magics.importing.report import Report
-from session_magics.listing import Listing, Observer, last_line, short_time
+from session_magics.listing import Listing, Observer, last_line
 from session_magics.model import BackingOff, Command, Lost, Running, SessionInfo, describe
 from session_magics.readiness import wait_port, wait_silence
 from session_magics.registry import Registry
 from session_magics.session import GRACE, Session
 from session_magics.text import strip_styles
+from session_magics.text.amounts import short_time
 from session_magics.text.html import to_html
 from session_magics.together import all_at_once, stop_each
 from session_magics.verbs.agents import AgentVerbs
@@ -28,9 +29,6 @@ from session_magics.verbs.envelope import success
 from session_magics.verbs.keys import key_bytes
 from session_magics.verbs.progress import Progress, Show, bar
 from session_magics.verbs.words import ANY_PORT
-
-if TYPE_CHECKING:
-    from session_magics.agents.attachments import Gallery
 
 READY_LIMIT = 60.0
 """Seconds that ``start --wait-for`` waits when not told."""
@@ -227,12 +225,6 @@ class Verbs(AgentVerbs):
     def _snapshot(self, words: Namespace) -> str:
         session = self._registry.get(words.name)
         return Picture(session.snapshot(styled=True)) if words.html else session.snapshot()
-
-    def _attachments(self, words: Namespace) -> Gallery:
-        from session_magics.agents.attachments import Attachments  # few need it
-
-        session = self._registry.get(words.name)
-        return Attachments(session.directory, session.info().cwd).scan()
 
     def _send(self, words: Namespace) -> None:
         data = (words.text or "").encode()

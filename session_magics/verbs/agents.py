@@ -11,6 +11,7 @@ from session_magics.registry import Registry
 from session_magics.session import Session
 
 if TYPE_CHECKING:  # most verbs need none of it
+    from session_magics.agents.attachments import Gallery
     from session_magics.agents.audit import Record
     from session_magics.agents.grants import Standing
     from session_magics.agents.tools import Installed
@@ -54,6 +55,12 @@ class AgentVerbs:
         from session_magics.agents.tools import installed, tools
 
         return Tools(installed(tools(self._registry.store.root)))
+
+    def _attachments(self, words: Namespace) -> Gallery:
+        from session_magics.agents.attachments import Attachments  # few need it
+
+        session = self._registry.get(words.name)
+        return Attachments(session.directory, session.info().cwd).scan()
 
     def _shell(self, words: Namespace) -> object:
         session = self._registry.child_shell(words.name)
