@@ -35,6 +35,9 @@ OUTPUTS = [
     (f"session id: {ID}\nsession id: {OTHER}\n", ID),
     (f"session id: none\nsession id: {OTHER}\n", OTHER),
     (f"To continue this session, run \x1b[36mcodex resume {ID}\x1b[39m\n", ID),
+    (f"To continue this session, run:\r\n  codex resume {ID}\r\n", ID),
+    # What codex-cli 0.171.0 prints.
+    (f"\x1b[1mreasoning summaries:\x1b[0m none\r\n\x1b[1msession id:\x1b[0m {ID}\r\n--------\r\n", ID),
     (f"the id {ID}", None),
     (f"codex resume {ID}", None),
     (f"session id: {ID[:-1]}\n", None),
