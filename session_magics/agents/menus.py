@@ -37,6 +37,7 @@ _ANSWER = re.compile(
 )
 _INLINE = re.compile(r"(.*\S) +(\(\w\)[\w' ]+(?:/\(\w\)[\w' ]+)+)(?: *\[(\w+)\])?:? *")
 _YES_NO = re.compile(r"(.*\S) *[\[(](?:y/n|yes/no)[\])] *:? *", re.I)
+_SENTENCE = re.compile(r"[A-Z][a-z]+( [A-Za-z0-9 ,.'’:/_+-]+)+")
 _HINT = re.compile(r"(ctrl|enter|esc|tab|shift)\b.*|[⇆↑↓←→].*")
 _UNSEEN = {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"}
 """Categories of characters that show nothing, or turn the order of what is shown."""
@@ -114,6 +115,16 @@ def unnested(rows: list[str]) -> list[str]:
 def may_wrap(row: str, following: str, width: int) -> bool:
     """Whether the next row may go on with the same line, for its first word had no room in this one."""
     return cells(row) + 1 + cells(following.split()[0]) > width - WRAP_SLACK
+
+
+def sentence_at(rows: list[str], width: int) -> int | None:
+    """Return the row where the sentence begins that ends rows; None if it is no sentence, or begins the first."""
+    for at in range(len(rows) - 1, 0, -1):
+        if _SENTENCE.fullmatch(joined(rows[at:])):
+            return at
+        if not may_wrap(rows[at - 1], rows[at], width):
+            return None
+    return None
 
 
 def joined(rows: Iterable[str]) -> str:

@@ -21,6 +21,7 @@ from session_magics.agents.menus import (
     last_row,
     may_wrap,
     paragraphs,
+    sentence_at,
     unbordered,
     unnested,
     unseen,
@@ -31,10 +32,8 @@ QUESTION_ROWS = 4
 STATUS_ROWS = 16
 """Rows with text, from the bottom, in which a tool tells that it works, or shows where to type: the input box, its
 hints, and a list of what is to do stand below the sign of working."""
-_PATTERNS = {"busy", "idle", "footers", "waiting", "elided", "once", "no", "before", "after", "skipped"} | {
-    *("question", "title", "pattern", "text"),
-}
-"""Names in the catalogue of what are regular expressions, which a whole row (``text``: a part of it) must match."""
+_PLAIN = {"name", "kind", "reader", "prefix", "keys", "boxes"}
+"""Names in the catalogue of what is meant literally. Other texts are patterns of whole rows (``text``: of any part)."""
 _UNKNOWN = "shell"
 """The entry of the catalogue for programs of which nothing is known."""
 _WIDER = re.compile(
@@ -42,7 +41,6 @@ _WIDER = re.compile(
     re.I,
 )
 """Words of a label that agrees to more than what is asked now."""
-_SENTENCE = re.compile(r"[A-Z][a-z]+( [A-Za-z0-9 ,.'’:/_+-]+)+")
 _MASKED = re.compile(r".*\b(password|passphrase|passcode|pin|api[ _-]?key|access token|secret)\b[^:?]*[:?]", re.I)
 _ASKS = re.compile(r" *(Would you like|Do you want|Allow )\b")
 """How a row begins that may be a question, of prompts that the catalogue lacks, too."""
@@ -160,12 +158,8 @@ def _any(patterns: Iterable[re.Pattern[str]], text: str) -> bool:
 
 def _busy_above(lines: Sequence[str], menu: Menu, signs: Signs) -> bool:
     """Whether the tool says right above the box that it works, which it does not while it asks."""
-    if menu.box is None:
-        return False
-    above = next(
-        (text for at in range(menu.box.top, -1, -1) if (text := unbordered(lines[at])) and not is_edge(text)), ""
-    )
-    return _any(signs.busy, above)
+    rows = map(unbordered, reversed(lines[: menu.box.top + 1] if menu.box else ()))
+    return _any(signs.busy, next((text for text in rows if text and not is_edge(text)), ""))
 
 
 def _question_above(menu: Menu, lines: Sequence[str]) -> str:
@@ -318,7 +312,7 @@ def _command(parts: list[list[str]], width: int, how: Mapping[str, Any], signs: 
         return None
     rows = parts[0]
     if how.get("described") and len(rows) > 1:
-        at = _description(rows, width)
+        at = sentence_at(rows, width)
         if at is None:
             return None
         rows = rows[:at]
@@ -333,16 +327,6 @@ def _command(parts: list[list[str]], width: int, how: Mapping[str, Any], signs: 
     return "\n".join([lines[0][len(prefix) :], *lines[1:]]) if lines[0].startswith(prefix) else None
 
 
-def _description(rows: list[str], width: int) -> int | None:
-    """Where the sentence begins that ends the rows and says what the command is for."""
-    for at in range(len(rows) - 1, 0, -1):
-        if _SENTENCE.fullmatch(joined(rows[at:])):
-            return at
-        if not may_wrap(rows[at - 1], rows[at], width):
-            return None
-    return None
-
-
 @cache
 def _catalogue() -> Mapping[str, Signs]:
     text = importlib.resources.files("session_magics.agents").joinpath("prompts.json").read_text("utf-8")
@@ -353,12 +337,12 @@ def _catalogue() -> Mapping[str, Signs]:
 
 def _compiled(data: dict[str, Any]) -> dict[str, Any]:
     """An object of the catalogue with its patterns ready for use."""
-
-    def ready(name: str, value: str | list[str]) -> re.Pattern[str] | tuple[re.Pattern[str], ...]:
-        flags = re.I if name == "text" else 0
-        return re.compile(value, flags) if isinstance(value, str) else tuple(map(re.compile, value))
-
-    return {name: ready(name, value) if name in _PATTERNS else value for name, value in data.items()}
+    for name in data.keys() - _PLAIN:
+        if isinstance(data[name], str):
+            data[name] = re.compile(data[name], re.I if name == "text" else 0)
+        elif isinstance(data[name], list) and all(isinstance(value, str) for value in data[name]):
+            data[name] = tuple(map(re.compile, data[name]))
+    return data
 
 
 def _signs(tool: Mapping[str, Any], common: Mapping[str, Any]) -> Signs:
