@@ -52,6 +52,7 @@ SHORTCUTS = "esc to interrupt · ctrl+c twice to leave · /exit to leave"
 RESET, BOLD, DIM, RED, GREEN, ORANGE, BLUE, CYAN = (f"\x1b[{n}m" for n in ("0", "1", "2", "31", "32", "33", "34", "36"))
 KEYS = {"\r": "Enter", "\n": "Enter", "\x7f": "Backspace", "\b": "Backspace", "\x03": "C-c", "\x04": "C-d"}
 KEYS |= {"\x1b": "Esc", "\x1b[A": "Up", "\x1bOA": "Up", "\x1b[B": "Down", "\x1bOB": "Down", "\x1b[Z": "S-Tab"}
+CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
 KEY = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1bO.|\x1b(?![\[O])|[^\x1b]")
 
 
@@ -423,6 +424,7 @@ class Agent:
 
     def run(self, prompt: str, script: str) -> None:
         """Talk until the person leaves."""
+        self.talk.save()
         self.redraw()
         if prompt or script:
             self.hear(prompt or SCRIPTS[script][0], script)
@@ -465,7 +467,7 @@ class Agent:
             else:
                 self.add("error", INTERRUPTED)
             talk.stopped = True
-        except Failed as failed:
+        except (Failed, OSError, UnicodeError) as failed:
             talk.script = ""
             self.add("say", f"The task failed: {failed}.")
             raise SystemExit(1) from None
@@ -489,7 +491,7 @@ class Agent:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(child.pid, signal.SIGKILL)
                 raise
-        return child.returncode, output.decode(errors="replace").rstrip()
+        return child.returncode, CONTROL.sub("", output.decode(errors="replace")).rstrip()
 
 
 # ---- steps of which scripts are made
@@ -624,21 +626,22 @@ STATS = """def mean(values):
 
 print(mean([2, 4, 6]))
 """
-README = "\n".join(
-    (
-        "# How the agent asks",
-        "",
-        *Question(
-            "Bash command",
-            lambda _: ["", "  make all", "  Build it", ""],
-            "Do you want to proceed?",
-            "Yes, and don't ask again for make commands",
-        ).lines(64),
-        "",
-        "End of the README.",
-        "",
-    )
-)
+README = """# How the agent asks
+
+╭──────────────────────────────────────────────────────────────╮
+│ Bash command                                                 │
+│                                                              │
+│   make all                                                   │
+│   Build it                                                   │
+│                                                              │
+│ Do you want to proceed?                                      │
+│ ❯ 1. Yes                                                     │
+│   2. Yes, and don't ask again for make commands in /project  │
+│   3. No, and tell Claude what to do differently (esc)        │
+╰──────────────────────────────────────────────────────────────╯
+
+End of the README.
+"""
 SCRIPTS: dict[str, tuple[str, *tuple[Step, ...]]] = {
     "plot": (
         "Plot the data.",
@@ -700,8 +703,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--script", choices=SCRIPTS, default="", help="which task, whatever the prompt says")
     parser.add_argument("--speed", metavar="N", type=float, default=1.0, help="2 is twice as fast, 0 never pauses")
     parser.add_argument("--seconds", metavar="N", type=float, default=20.0, help="how long chatty streams")
-    trusted_help = "ask nothing"
-    parser.add_argument("--dangerously-skip-permissions", dest="trusted", action="store_true", help=trusted_help)
+    parser.add_argument("--dangerously-skip-permissions", dest="trusted", action="store_true", help="ask nothing")
     parser.add_argument("-v", "--version", action="version", version=VERSION)
     return parser.parse_args()
 

@@ -79,11 +79,13 @@ def test_the_agents_show_what_is_told(home: Path) -> None:
     [agents] = [path for path in NOTEBOOKS if path.stem == "02-agents"]
     done = execute(agents, home)
     text = text_of(done)
-    for shown in ("Do you want to make this edit to stats.py?", "allow: python3 analysis.py", "allow: analysis.py"):
+    for shown in ("waiting: Do you want to make this edit", "1.0.0", "data.csv · allow: Edit(*)"):
         assert shown in text, shown
-    for shown in ("ask: rm -rf ~/*", "floor:", "approval is off", "⏺ The mean is right now", "exited 0"):
+    for shown in ("python3 analysis.py · allow: python3 *", "rm -rf ~/* · denied (floor:", "approval is off"):
         assert shown in text, shown
-    assert any("image/png" in output.get("data", {}) for output in outputs_of(done))
+    for shown in ("⏺ The mean is right now: it is 4.0.", "exited 0", "plot.png"):
+        assert shown in text, shown
+    assert any("data:image/png" in output.get("data", {}).get("text/html", "") for output in outputs_of(done))
 
 
 def papermill(notebook: NotebookNode, home: Path) -> tuple[subprocess.CompletedProcess[str], NotebookNode]:

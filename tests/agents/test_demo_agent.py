@@ -183,6 +183,26 @@ def test_a_failed_command_ends_it_with_1(start: Start) -> None:
     assert terminal.restored
 
 
+def test_a_missing_file_fails_the_task(start: Start) -> None:
+    terminal = start("fix", *FAST)
+    terminal.until(EDIT)
+    Path("stats.py").unlink()
+    Path("stats.py").mkdir()
+    terminal.type("1")
+    assert terminal.wait() == 1
+    terminal.until("The task failed: [Errno 21] Is a directory: 'stats.py'.")
+
+
+def test_control_characters_of_a_command_do_not_reach_the_screen(start: Start) -> None:
+    Path("stats.py").write_text(r'print("\x1b[2Jred \x1b[31mtext\x07\x1b[0m")  # (len(values) - 1)' + "\n")
+    terminal = start("fix", *FAST)
+    for question in (EDIT, RUN):
+        terminal.until(question)
+        terminal.type("1")
+    terminal.until("⎿  red text", "The mean is right now")
+    assert b"\x07" not in terminal.raw
+
+
 # ---- answers
 
 
@@ -365,6 +385,11 @@ def test_a_killed_agent_resumes_with_its_next_step(start: Start) -> None:
     third.until(PLOTTED, AT_REST)
 
 
+def test_a_conversation_without_a_word_can_be_resumed(start: Start) -> None:
+    leave(start("--session-id", ID, *FAST))
+    leave(start("--resume", ID, *FAST))
+
+
 def test_what_was_allowed_holds_in_a_resumed_conversation(start: Start) -> None:
     first = start("plot", "--session-id", ID, *FAST)
     first.until(f"{CREATE} data.csv?")
@@ -377,7 +402,7 @@ def test_what_was_allowed_holds_in_a_resumed_conversation(start: Start) -> None:
 
 
 def test_an_id_is_used_once_and_resumed_only_if_known(start: Start) -> None:
-    leave(start("hello", "--session-id", ID, *FAST))
+    leave(start("--session-id", ID, *FAST))
     again = plain_on_terminal(start, "--session-id", ID)
     assert f"Session ID {ID} is already in use." in again
     assert "No conversation found with session ID: nonsense" in plain_on_terminal(start, "--resume", "nonsense")
