@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from session_magics.agents.attachments import Attachments
+from session_magics.agents.conversation import learn
 from session_magics.agents.grants import standing
 from session_magics.agents.prompts import read_screen
 from session_magics.agents.tools import Tool, tools
@@ -22,6 +23,8 @@ from session_magics.text.screen import SNAPSHOT_BYTES, picture
 
 SHELL = "shell"
 """The tool that is no agent: what a shell next to one does is not told."""
+EARLY = 256 * 1024
+"""Bytes of a log, from its beginning, in which the id of the conversation is looked for: tools tell it at first."""
 QUIET = 0.8
 """Seconds without output after which a screen is read: agents draw a sign of working several times a second, and a
 reading takes up to 60 ms."""
@@ -89,19 +92,21 @@ class ActivityReader:
             return known[1].state, known[1].question
         if time.time() - log_changed(str(info.directory)) < QUIET:
             return "working", ""
+        tool = self._tool(info)
         with LogReader(info.directory) as log:
             end = log.end()
+            if tool is not None:  # while it is there: the log may lose its beginning
+                learn(info.directory, tool, log, EARLY)
             data = log.bytes(max(0, end - SNAPSHOT_BYTES), end)
         shown = picture(data, info.size, behind=False, returns=False)
-        doing = read_screen([strip_styles(line) for line in shown.lines], shown.row, self._prompts(info))
+        doing = read_screen([strip_styles(line) for line in shown.lines], shown.row, tool.prompts if tool is not None else "")
         self._known[info.id] = (info.log_bytes, Activity(doing.state, doing.question))
         return doing.state, doing.question
 
-    def _prompts(self, info: SessionInfo) -> str:
+    def _tool(self, info: SessionInfo) -> Tool | None:
         if self._tools is None:
             try:
                 self._tools = tools(Path(info.directory).parent.parent)
             except UsageMistake:  # whoever starts a tool is told what is wrong with their file
                 self._tools = tools()
-        tool = self._tools.get(info.tool or "")
-        return tool.prompts if tool is not None else ""
+        return self._tools.get(info.tool or "")
