@@ -21,7 +21,7 @@ from session_magics.verbs.parser import parse_verb
 # A tool that notes how it was called, prints what it is told to, and ends at a key with the status that it names.
 TOOL = """#!{python} -S
 import json, os, sys
-with open("calls", "a") as calls:
+with open("{work}/calls", "a") as calls:
     calls.write(json.dumps([sys.argv[1:], os.environ.get("BASE_URL")]) + "\\n")
 print(open("says").read() if os.path.exists("says") else "ready", flush=True)
 sys.exit(int(sys.stdin.readline() or 0))
@@ -47,7 +47,7 @@ def work(tmp_path: Path) -> Path:
 def calls(root: Path, work: Path, monkeypatch: pytest.MonkeyPatch) -> Calls:
     """Tools ``c`` (like claude), ``x`` (like codex) and ``g`` (like grok); the calls of them so far."""
     program = work / "tool"
-    program.write_text(TOOL.format(python=sys.executable))
+    program.write_text(TOOL.format(python=sys.executable, work=work))
     program.chmod(0o755)
     config = {name: {"like": like, "program": [str(program)]} for name, like in (("x", "codex"), ("g", "grok"))}
     config["c"] = {"like": "claude", "program": [str(program)], "env": {"BASE_URL": "http://localhost:1"}}
@@ -177,7 +177,9 @@ def test_c1_a_running_one_is_not_replaced_and_not_removed(registry: Registry, wo
         registry.remove("a")
 
 
-def test_a_broken_file_of_tools_is_told_and_breaks_no_list(registry: Registry, root: Path, work: Path, calls: Calls) -> None:
+def test_a_broken_file_of_tools_is_told_and_breaks_no_list(
+    registry: Registry, root: Path, work: Path, calls: Calls
+) -> None:
     start(registry, work, "c")
     (root / "tools.json").write_text('{"c": {"programm": []}}')
     with pytest.raises(UsageMistake, match=re.escape(str(root / "tools.json"))):

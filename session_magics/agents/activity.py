@@ -25,6 +25,8 @@ SHELL = "shell"
 """The tool that is no agent: what a shell next to one does is not told."""
 EARLY = 256 * 1024
 """Bytes of a log, from its beginning, in which the id of the conversation is looked for: tools tell it at first."""
+SCANNED = 4 * 1024 * 1024
+"""Bytes of the longest log in which attachments are counted for a line of a list; it takes up to 0.1 s."""
 QUIET = 0.8
 """Seconds without output after which a screen is read: agents draw a sign of working several times a second, and a
 reading takes up to 60 ms."""
@@ -81,7 +83,7 @@ class ActivityReader:
             return NOTHING
         known = self._known.get(info.id)
         if known is None or known[0] != info.log_bytes or known[1].state != "finished":
-            left = len(Attachments(info.directory, info.cwd).scan())
+            left = len(Attachments(info.directory, info.cwd).scan()) if info.log_bytes <= SCANNED else 0
             known = (info.log_bytes, Activity("finished", after=info.state.at - info.since, attachments=left))
             self._known[info.id] = known
         return known[1]
@@ -99,7 +101,8 @@ class ActivityReader:
                 learn(info.directory, tool, log, EARLY)
             data = log.bytes(max(0, end - SNAPSHOT_BYTES), end)
         shown = picture(data, info.size, behind=False, returns=False)
-        doing = read_screen([strip_styles(line) for line in shown.lines], shown.row, tool.prompts if tool is not None else "")
+        prompts = tool.prompts if tool is not None else ""
+        doing = read_screen([strip_styles(line) for line in shown.lines], shown.row, prompts)
         self._known[info.id] = (info.log_bytes, Activity(doing.state, doing.question))
         return doing.state, doing.question
 
