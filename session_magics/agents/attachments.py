@@ -12,17 +12,18 @@ import stat
 import tempfile
 import time
 from base64 import b64encode
-from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from session_magics.agents.media import TYPES, MediaScanner, Mention, mime_type
-from session_magics.log import LogReader
+from session_magics.agents.media import TYPES, MediaScanner, Mention, estimate, mime_type
+from session_magics.log import CHUNK_BYTES, LogReader
 
 MENTIONS_KEPT = 5_000
 """Names remembered of one session, the newest: to ask for that many files takes some 0.1 s."""
+MENTIONS_READ = 4 * MENTIONS_KEPT
+"""New names after which output is passed over up to the newest ones: 64 MB of nothing but names take half a minute."""
 SHOWN_BYTES = 2_000_000
 """Largest file shown in a page; base64 makes a third more of it. Plots have some 100 kB, screenshots up to 2 MB."""
 SHOWN_TOTAL = 8_000_000
@@ -111,11 +112,10 @@ class Attachments:
     def scan(self) -> Gallery:
         """Read what the log has more than the last time, and return those attachments that exist now."""
         with LogReader(self.directory) as log:
-            for offset, data in log.read(self._offset, log.end()):
-                if offset > self._offset:  # what was there is dropped already
-                    self._scanner.gap()
-                self._remember(self._scanner.feed(data))
-                self._offset = offset + len(data)
+            end = log.end()
+            if not self._read(log, end, MENTIONS_READ):
+                newest = _newest(log, self._offset, end)
+                self._read(log, end, end, newest)
         allowed = self._allowed()
         found: dict[str, Attachment] = {}
         for mention in dict.fromkeys([*self._mentions, *self._scanner.rest()]):
@@ -124,11 +124,20 @@ class Attachments:
                 found.setdefault(one.path, one)
         return Gallery(found.values())
 
-    def _remember(self, mentions: Iterable[Mention]) -> None:
-        for mention in mentions:
-            self._mentions[mention] = None
-        for mention in list(self._mentions)[:-MENTIONS_KEPT]:
-            del self._mentions[mention]
+    def _read(self, log: LogReader, end: int, most: int, begin: int = 0) -> bool:
+        """Take in what was not read yet, from ``begin`` on; False if it stopped early at more than ``most`` names."""
+        for offset, data in log.read(max(self._offset, begin), end):
+            if offset > self._offset:  # what was there is dropped, or passed over
+                self._scanner.gap()
+            before = len(self._mentions)
+            self._mentions |= dict.fromkeys(self._scanner.feed(data))
+            self._offset = offset + len(data)
+            most -= len(self._mentions) - before
+            for mention in list(self._mentions)[:-MENTIONS_KEPT]:
+                del self._mentions[mention]
+            if most < 0:
+                return False
+        return True
 
     def _allowed(self) -> tuple[str, ...]:
         """The directories that attachments may lie in, each with the slash that ends it."""
@@ -139,8 +148,6 @@ class Attachments:
         """What a name stands for now; None if that is no file, or is none's business."""
         path = os.path.join(self.cwd, os.path.expanduser(name) if name.startswith("~/") else name)
         try:
-            if not stat.S_ISREG(os.stat(path).st_mode):
-                return None
             real = os.path.realpath(path, strict=True)
             status = os.lstat(real)
         except (OSError, ValueError):
@@ -149,6 +156,16 @@ class Attachments:
         if mime is None or not stat.S_ISREG(status.st_mode) or not real.startswith(allowed):
             return None
         return Attachment(real, os.path.basename(name), status.st_size, mime, status.st_mtime)
+
+
+def _newest(log: LogReader, begin: int, end: int) -> int:
+    """Return an offset, not before ``begin``, that is followed by more names than are kept."""
+    names = 0
+    while end > begin and names < MENTIONS_READ:
+        start = max(begin, end - CHUNK_BYTES)
+        names += estimate(log.bytes(start, end))
+        end = start
+    return end
 
 
 def _cells(one: Attachment) -> tuple[str, ...]:

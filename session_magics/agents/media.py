@@ -132,6 +132,11 @@ def scan(data: bytes) -> list[Mention]:
     return scanner.feed(data) + scanner.rest()
 
 
+def estimate(data: bytes) -> int:
+    """Return about how many mentions some output has, at a hundredth of the cost of finding them."""
+    return len(_HIT.findall(data))
+
+
 def mime_type(path: str) -> str | None:
     """Return the MIME type of a path by its extension; None if it is no medium."""
     return TYPES.get(path.rpartition(".")[2].lower())
