@@ -24,10 +24,10 @@ is long may have been wrapped there."""
 RULE_CELLS = 20
 """Length from which a line of dashes across the screen is the top of a box: the narrowest terminals in use have 40."""
 
-_SIDES = "│┃▌║"
-_TOP, _BOTTOM = re.compile("[╭┌┏╔][─━═]+[╮┐┓╗]"), re.compile("[╰└┗╚][─━═]+[╯┘┛╝]")
+_SIDES = "│┃▌║|"
+_TOP, _BOTTOM = re.compile(r"[╭┌┏╔][─━═]+[╮┐┓╗]|\+[-=]+\+"), re.compile(r"[╰└┗╚][─━═]+[╯┘┛╝]|\+[-=]+\+")
 _RULE = re.compile(rf"[─━═▔]{{{RULE_CELLS},}}")
-_EDGE = re.compile("[─━═╌┄▔▀▁╭╮╰╯┌┐└┘┏┓┗┛╔╗╚╝╹╻┃│]{3,}|[╹╻╵╷]")
+_EDGE = re.compile(r"[─━═╌┄▔▀▁╭╮╰╯┌┐└┘┏┓┗┛╔╗╚╝╹╻┃│]{3,}|\+[-=]{2,}\+|[╹╻╵╷]")
 _POINTERS = "❯›▶▸➤●→>"
 _NUMBERED = re.compile(rf"( *(?:[{_POINTERS}○] +)?)([1-9])[.)] +(\S.*)")
 _LETTERED = re.compile(rf"( *(?:[{_POINTERS}○] +)?)\(([a-z])\) +(\S.*)")
@@ -266,7 +266,7 @@ def _box(lines: Sequence[str], first: int, last: int, side: tuple[str, int] | No
     if not all(_inside(lines, at) == side for at in range(first, last + 1)):
         return None
     right = cells(lines[last].rstrip())
-    if side[0] in "│║" and len(lines[last].strip()) > 1 and lines[last].rstrip().endswith(side[0]):
+    if side[0] in "│║|" and len(lines[last].strip()) > 1 and lines[last].rstrip().endswith(side[0]):
         return _closed(lines, first, last, side, right)
     top = next((at for at in rows if _inside(lines, at) != side), None)
     return Box("bar", top, widest) if top is not None else None
@@ -288,7 +288,7 @@ def _closed(lines: Sequence[str], first: int, last: int, side: tuple[str, int], 
         top -= 1
     while bottom < len(lines) and within(bottom):
         bottom += 1
-    whole = top >= 0 and bottom > last and bottom < len(lines) and ends(top, _TOP) and ends(bottom, _BOTTOM)
+    whole = top >= 0 and bottom < len(lines) and ends(top, _TOP) and ends(bottom, _BOTTOM)
     return Box("box", top, right) if whole else None
 
 
@@ -298,8 +298,6 @@ def _inline(lines: Sequence[str], end: int) -> Menu | None:
         rows = lines[end - count + 1 : end + 1]
         for text in dict.fromkeys(joint.join(row.rstrip() for row in rows) for joint in ("", " ")):
             above = tuple(line.rstrip() for line in lines[: end - count + 1])
-            if unseen(text):
-                return None
             if found := _INLINE.fullmatch(text):
                 parts = [part.strip() for part in found[2].split("/")]
                 options = [Option(f"{part[1].lower()}\r", part[1] + part[3:], False) for part in parts]

@@ -132,24 +132,26 @@ def read_screen(lines: Sequence[str], row: int, prompts: str, version: str | Non
     if menu:
         question = menu.asked.strip() or _question_above(menu, lines)
         return Doing("waiting", _other(signs, question, menu), question)
-    return _without_menu(lines, row, signs, status)
+    return _without_menu(lines, row, signs)
 
 
-def _without_menu(lines: Sequence[str], row: int, signs: Signs, status: Sequence[str]) -> Doing:
+def _without_menu(lines: Sequence[str], row: int, signs: Signs) -> Doing:
     end = last_row(lines)
     text = unbordered(lines[end]) if end >= 0 else ""
     if row == end and _MASKED.fullmatch(text):
         return Doing("waiting", Prompt("masked", "other", text, None, masked=True), text)
-    if any(_any(signs.waiting, line) for line in status):
-        question = next(line for line in reversed(status) if _any(signs.waiting, line))
-        return Doing("waiting", None, question)
     if row == end and (other := _other(signs, text, None)):
         return Doing("waiting", other, text)
-    if any(_any(signs.idle, line.strip()) for line in lines[max(0, end + 1 - STATUS_ROWS) : end + 1]):
-        return Doing("idle")
-    if row == end and _ASKING.fullmatch(text):
-        return Doing("waiting", None, text)
-    return Doing("idle")
+    for at in range(end, max(-1, end - STATUS_ROWS), -1):
+        line = unbordered(lines[at])
+        if _any(signs.idle, lines[at].strip()):
+            return Doing("idle")
+        if _any(signs.waiting, line):
+            above = map(unbordered, reversed(lines[:at]))
+            return Doing("waiting", None, next((text for text in above if text.endswith("?")), line))
+        if lines[at].startswith(line[:1] or "\n") and not _any(signs.footers, line) and not is_edge(line):
+            break  # a line of text, not indented: what stands above it is not what is asked now
+    return Doing("waiting", None, text) if row == end and _ASKING.fullmatch(text) else Doing("idle")
 
 
 def _any(patterns: Iterable[re.Pattern[str]], text: str) -> bool:

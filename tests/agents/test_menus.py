@@ -65,6 +65,7 @@ def test_keys_in_the_row_of_the_question_count_where_the_cursor_is() -> None:
     assert options("Continue? [Y/n]", row=0) == [("y\r", "Yes", False), ("n\r", "No", False)]
     assert options(text, row=0) is None
     assert options(text + "y", row=1) is None
+    assert options("Run? (Y)es/(N)o [Maybe]: ", row=0) is None
 
 
 def test_a_cursor_far_below_is_not_at_the_menu() -> None:
@@ -90,6 +91,11 @@ def test_a_box_is_whole_or_none() -> None:
         rest = menu("\n".join(rows[:at] + rows[at + 1 :]))
         assert at == 1 or not rest or not rest.box or rest.box.kind != "box", at
     assert (broken := menu(BOX.replace("│ Go", "  Go"))) and broken.box is None
+
+
+def test_a_box_of_ascii_characters() -> None:
+    found = menu(BOX.translate(str.maketrans("╭╮╰╯─│", "++++-|")))
+    assert found and found.box and found.box.kind == "box" and found.above == (" Go on?",)
 
 
 def test_a_line_across_the_screen_is_the_top_of_a_box_and_indented_text_is_not() -> None:
