@@ -1,4 +1,4 @@
-"""What a command runs besides itself: what is inside ``sudo``, ``bash -c``, ``xargs``, ``find -exec`` and their like."""
+"""What else a command runs: what is inside ``sudo``, ``bash -c``, ``xargs``, ``find -exec`` and their like."""
 
 from __future__ import annotations
 

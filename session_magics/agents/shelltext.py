@@ -20,6 +20,8 @@ from session_magics.agents.shellwords import UNKNOWN, NotUnderstood, Variables, 
 LENGTH_LIMIT = 32768
 # Commands in one text: each wrapped command adds one, so that "eval eval eval …" cannot grow as the square.
 COMMAND_LIMIT = 4096
+# Directories that the text may have changed to: any of them counts for a relative path.
+DIRECTORY_LIMIT = 16
 # Commands before a pipe that are looked at for what they print.
 NEAREST = 4
 
@@ -434,6 +436,10 @@ class Reader(WordReader):
         for words in holds.commands:
             if command.name in ("xargs", "gxargs", "parallel"):
                 words = (*words, *self._arguments_fed(command))
+            self.variables.left -= sum(len(word.text) for word in words)
+            if self.variables.left < 0:
+                self.reading.whole = False
+                break
             self._finish(words, [], [])
         for given in holds.texts:
             self._read_inside(given.text, maybe=False)
@@ -482,15 +488,14 @@ class Reader(WordReader):
         target = next((word for word in command.words[1:] if word.text[:1] != "-" or word.text == "-"), None)
         if target is None and command.name in ("cd", "chdir"):
             target = Word(self.variables.home)
-        if target is None or UNKNOWN in target.text or target.text == "-" or target.glob:
-            self.reading.directories.append(None)
-            return
-        for base in self.reading.directories[:4]:
-            if base is not None:
-                self.reading.directories.append(os.path.normpath(os.path.join(base, target.text)))
-                break
-        if len(command.words) and not target.text.startswith("/"):
-            latest = next((base for base in reversed(self.reading.directories[:-1]) if base is not None), "/")
-            self.reading.directories.append(os.path.normpath(os.path.join(latest, target.text)))
-        if not target.sure:
-            self.reading.directories.append(None)
+        if target is None or not target.sure or target.text == "-" or target.glob:
+            self._add_directory(None)
+        if target is not None and UNKNOWN not in target.text:
+            for base in [base for base in self.reading.directories if base is not None]:
+                self._add_directory(os.path.normpath(os.path.join(base, target.text)))
+
+    def _add_directory(self, directory: str | None) -> None:
+        if directory not in self.reading.directories:
+            if len(self.reading.directories) >= DIRECTORY_LIMIT:
+                raise NotUnderstood("too many directories")
+            self.reading.directories.append(directory)

@@ -13,8 +13,8 @@ from session_magics.agents.braces import TooMany, alternatives
 UNKNOWN = "\0"
 # Levels of substitutions, groups and wrapped commands that are followed; honest text needs three or four.
 DEPTH_LIMIT = 24
-# Characters that variables may add to one text: a few lines can otherwise double one another without end.
-EXPANSION_LIMIT = 8192
+# Characters that variables and texts inside others may add to one text: a few lines can otherwise double without end.
+EXPANSION_LIMIT = 16384
 
 _PLAIN = re.compile(r"[^\s;&|<>()\\'\"$`]+")
 _IN_DOUBLE = re.compile(r"[^\\\"$`]+")
@@ -23,6 +23,8 @@ _IN_DOCUMENT = re.compile(r"[^\\$`]+")
 _NAME = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!-]", re.ASCII)
 _PARAMETER = re.compile(r"([#!]?)([A-Za-z_]\w*|\d+|[@*#?$!-])(\[[^\]$`]*\])?", re.ASCII)
 _DEFAULT = re.compile(r":?[-=+?]")
+_OPERAND = r"[ \t]*[-+!~]?\$?\w+[ \t]*"
+_ARITHMETIC = re.compile(rf"{_OPERAND}(?:(?:[-+*/%^,]|[<>=!&|]{{1,2}}){_OPERAND})*", re.ASCII)
 _ANSI = re.compile(
     r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})|c(.)|(.))|([^\\']+)", re.S
 )
@@ -256,16 +258,12 @@ class WordReader(ABC):
         self.at += 1
 
     def _arithmetic(self, pieces: Pieces) -> None:
-        depth, end = 0, self.at + 1
-        for end in range(self.at + 1, len(self.text)):
-            depth += {"(": 1, ")": -1}.get(self.text[end], 0)
-            if depth == 0:
-                break
-        body = self.text[self.at + 3 : end - 1]
-        if depth or self.text[end - 1] != ")" or "`" in body or "$(" in body or "[" in body:
+        """Arithmetic of plain operands; anything else could be commands in a group in a substitution."""
+        end = self.text.find("))", self.at)
+        if end < 0 or not _ARITHMETIC.fullmatch(self.text, self.at + 3, end):
             raise NotUnderstood("arithmetic with more than numbers and variables")
         pieces.add(UNKNOWN, "v", sure=False)
-        self.at = end + 1
+        self.at = end + 2
 
     def _backquoted(self, pieces: Pieces, *, quoted: bool) -> None:
         found = re.compile(r"((?:[^\\`]|\\.)*)`", re.S).match(self.text, self.at + 1)
