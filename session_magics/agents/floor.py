@@ -10,7 +10,7 @@ from session_magics.agents.effects import forced_branches, operands, option, rec
 from session_magics.agents.places import Places
 from session_magics.agents.shelldata import DATA
 from session_magics.agents.shelltext import Command, Reading
-from session_magics.agents.shellwords import UNKNOWN, Word
+from session_magics.agents.shellvalues import UNKNOWN, Word
 
 
 def floor(reading: Reading, places: Places) -> str | None:
