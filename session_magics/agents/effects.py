@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from session_magics.agents.shelldata import DATA, is_long
 from session_magics.agents.shelltext import Command
-from session_magics.agents.shellwords import UNKNOWN, Word
+from session_magics.agents.shellvalues import UNKNOWN, Word
 
 _WRITING = (">", ">>", ">|", "&>", "&>>", "<>")
 # Programs whose file arguments, all of them, are written.

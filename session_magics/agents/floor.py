@@ -10,16 +10,16 @@ from session_magics.agents.effects import forced_branches, operands, option, rec
 from session_magics.agents.places import Places
 from session_magics.agents.shelldata import DATA
 from session_magics.agents.shelltext import Command, Reading
-from session_magics.agents.shellwords import UNKNOWN, Word
+from session_magics.agents.shellvalues import UNKNOWN, Word
 
 
 def floor(reading: Reading, places: Places) -> str | None:
-    """The name of the first rule of the floor that the text breaks; what was read of a text that is not whole counts."""
+    """The name of the first rule of the floor that the text breaks; what was read of a broken text counts too."""
     for name, body in reading.functions:
         calls = [reading.commands[at].words[:1] for at in body]
         if sum(bool(words) and words[0].text == name for words in calls) > 1:
             return "floor:fork-bomb"
-    bases = [base for base in dict.fromkeys(reading.directories) if base is not None][-16:]
+    bases = [base for base in dict.fromkeys(reading.directories) if base is not None]
     for command in reading.commands:
         if found := _alone(command, places, bases):
             return f"floor:{found}"

@@ -50,8 +50,8 @@ def judge_command(text: str, rules: Rules, *, cwd: str, home: str) -> Verdict:
             continue
         if doubt := _doubt(command, reading, places):
             return Verdict("ask", doubt)
-        for word in redirected(command):
-            if (verdict := _redirection(word.text, word.sure, reading, rules, places)).decision != "allow":
+        for text, sure in dict.fromkeys((word.text, word.sure) for word in redirected(command)):
+            if (verdict := _redirection(text, sure, reading, rules, places)).decision != "allow":
                 return verdict
         rule = command_rule(rules.allow, [_shown(command)])
         if rule is None and not _needless(command, places):

@@ -1,4 +1,4 @@
-"""What a command runs besides itself: what is inside ``sudo``, ``bash -c``, ``xargs``, ``find -exec`` and their like."""
+"""What else a command runs: what is inside ``sudo``, ``bash -c``, ``xargs``, ``find -exec`` and their like."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from session_magics.agents.shelldata import DATA, is_long, program
-from session_magics.agents.shellwords import UNKNOWN, Word
+from session_magics.agents.shellvalues import UNKNOWN, Word
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)\+?=", re.ASCII)
 _GIT_PROGRAMS = ("-c", "-x", "-u", "--exec", "--config", "--upload-pack", "--receive-pack")

@@ -13,6 +13,7 @@ from session_magics.agents.shelldata import DATA
 
 # A last component that names everything in its directory: "*", ".*", ".[!.]*", "?*".
 _SWEEPING = re.compile(r"(?=.*\*)(?:[*.?]|\[[^\]]*\])+")
+_PATTERN = re.compile(r"[*?\[]")
 _TOKENS = re.compile(r"[\s@=,:;'\"()<>|`]+")
 # Components of a path that are compared; the longest of the tables has fewer.
 _COMPARED = 12
@@ -32,6 +33,8 @@ def _fits(known: str, part: str) -> bool:
 
 def below(path: str, known: str) -> bool:
     """Whether a path, which may be a pattern, is ``known`` or in it."""
+    if not _PATTERN.search(path) and not _PATTERN.search(known):
+        return path == known or path.startswith(known.rstrip("/") + "/")
     parts, wanted = _parts(path)[:_COMPARED], _parts(known)
     return len(parts) >= len(wanted) and _alike(parts, wanted)
 
@@ -39,6 +42,16 @@ def below(path: str, known: str) -> bool:
 def same(path: str, known: str) -> bool:
     """Whether a path, which may be a pattern, is ``known``."""
     return len(_parts(path)) == len(_parts(known)) and below(path, known)
+
+
+def _marks() -> re.Pattern[str]:
+    """What an argument must hold to name a secret: most are told apart at once."""
+    tables = DATA["credentials"]
+    known = [path.rpartition("/")[2] for path in (*tables["home"], *tables["absolute"], *tables["names"])]
+    return re.compile("|".join([r"[*?\[~]", r"\.\.", r"\.env", r"/$", *map(re.escape, sorted(set(known)))]))
+
+
+_MARKS = _marks()
 
 
 @dataclass(frozen=True)
@@ -54,6 +67,11 @@ class Places:
             text = self.home + text[1:]
         path = normpath(join(base or self.cwd, text))
         return "/" + path.lstrip("/") if path.startswith("/") else path
+
+    @cached_property
+    def _in_secrets(self) -> bool:
+        """Whether plain names may be secrets, as the commands run among them."""
+        return self.credential(self.cwd)
 
     def inside(self, path: str) -> bool:
         return path == self.cwd or path.startswith(self.cwd.rstrip("/") + "/")
@@ -134,7 +152,9 @@ class Places:
         )
 
     def named(self, text: str) -> Iterator[str]:
-        """The paths that an argument may name, also behind ``@``, ``=``, ``:`` and short options."""
+        """The paths with secrets that an argument may name, also behind ``@``, ``=``, ``:`` and short options."""
+        if not (self._in_secrets or self.home in text or _MARKS.search(text)):
+            return
         for token in {text, *_TOKENS.split(text)}:
             if token and len(token) < 1024:
                 yield self.absolute(re.sub(r"^-[A-Za-z](?=[~/.])", "", token))

@@ -58,7 +58,8 @@ def parse(rule: str) -> Pattern:
     text = rule.strip()
     if not text or len(text) > LENGTH_LIMIT or text.count("*") > _STAR_LIMIT or any(char < " " for char in text):
         raise UsageMistake(
-            f"rule {rule[:60]!r}: write one line such as 'git *', at most {LENGTH_LIMIT} characters and {_STAR_LIMIT} '*'"
+            f"rule {rule[:60]!r}: write one line such as 'git *', "
+            f"of at most {LENGTH_LIMIT} characters and {_STAR_LIMIT} '*'"
         )
     found = _NAMED.fullmatch(text)
     if found is None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from importlib import resources
 from typing import Any
 
-from session_magics.agents.shellwords import UNKNOWN, Word
+from session_magics.agents.shellvalues import UNKNOWN, Word
 
 DATA: Mapping[str, Any] = json.loads(
     resources.files("session_magics.agents").joinpath("commands.json").read_text("utf-8")

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from session_magics.agents.braces import TooMany, alternatives
+from session_magics.agents.shellvalues import UNKNOWN, Variables, Word
 
-# Stands in a word for what only running would tell. Shell text cannot hold it.
-UNKNOWN = "\0"
 # Levels of substitutions, groups and wrapped commands that are followed; honest text needs three or four.
 DEPTH_LIMIT = 24
-# Characters that variables may add to one text: a few lines can otherwise double one another without end.
-EXPANSION_LIMIT = 8192
 
 _PLAIN = re.compile(r"[^\s;&|<>()\\'\"$`]+")
 _IN_DOUBLE = re.compile(r"[^\\\"$`]+")
@@ -23,6 +19,8 @@ _IN_DOCUMENT = re.compile(r"[^\\$`]+")
 _NAME = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!-]", re.ASCII)
 _PARAMETER = re.compile(r"([#!]?)([A-Za-z_]\w*|\d+|[@*#?$!-])(\[[^\]$`]*\])?", re.ASCII)
 _DEFAULT = re.compile(r":?[-=+?]")
+_OPERAND = r"[ \t]*[-+!~]?\$?\w+[ \t]*"
+_ARITHMETIC = re.compile(rf"{_OPERAND}(?:(?:[-+*/%^,]|[<>=!&|]{{1,2}}){_OPERAND})*", re.ASCII)
 _ANSI = re.compile(
     r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})|c(.)|(.))|([^\\']+)", re.S
 )
@@ -31,20 +29,6 @@ _ANSI_LETTERS = {"a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n":
 
 class NotUnderstood(Exception):
     """The text is cut off, or uses something that the reader does not follow."""
-
-
-@dataclass(frozen=True)
-class Word:
-    """One argument.
-
-    ``sure``: the text alone gives the value; without it ``text`` is the best guess.
-    ``inside``: the commands, by index, whose output is or may be part of the word.
-    """
-
-    text: str
-    sure: bool = True
-    glob: bool = False
-    inside: tuple[range, ...] = ()
 
 
 @dataclass
@@ -62,48 +46,6 @@ class Pieces:
         self.mask.append(kind * len(text))
         self.sure = self.sure and sure
         self.quoted = self.quoted or kind == "q"
-
-
-@dataclass
-class Variables:
-    """What the text itself says about variables; ``home`` and ``directory`` are known from outside."""
-
-    home: str
-    directory: str
-    values: dict[str, Sequence[Word]] = field(default_factory=dict)
-    left: int = EXPANSION_LIMIT
-    moved: bool = False
-
-    def value(self, name: str) -> Word | None:
-        """The value as a guess; only HOME and PWD, while the text leaves them alone, are sure."""
-        if name in self.values:
-            words = self.values[name]
-            text = " ".join(word.text for word in words)
-            self.left -= len(text)
-            return Word(text if self.left > 0 else UNKNOWN, sure=False, inside=sum((word.inside for word in words), ()))
-        if name == "HOME":
-            return Word(self.home)
-        if name == "PWD":
-            return Word(self.directory, sure=not self.moved)
-        if name == "IFS":
-            return Word(" ", sure=False)
-        if name in "@*123456789":  # a text that is run as it stands has no positional parameters
-            return Word("", sure=False)
-        return Word("$0", sure=False) if name == "0" else None
-
-    def several(self, name: str) -> bool:
-        """Whether the variable takes several values in turn; each counts, so even quotes do not join them."""
-        return len(self.values.get(name, ())) > 1
-
-    def tilde(self, prefix: str) -> str | None:
-        """The directory that ``~`` or ``~name`` stands for."""
-        if prefix == "~":
-            return self.home
-        if prefix in ("~+", "~root"):
-            return self.directory if prefix == "~+" else "/root"
-        if re.fullmatch(r"~[A-Za-z_][\w.-]*", prefix):
-            return self.home.rpartition("/")[0] + "/" + prefix[1:]
-        return None
 
 
 class WordReader(ABC):
@@ -256,16 +198,12 @@ class WordReader(ABC):
         self.at += 1
 
     def _arithmetic(self, pieces: Pieces) -> None:
-        depth, end = 0, self.at + 1
-        for end in range(self.at + 1, len(self.text)):
-            depth += {"(": 1, ")": -1}.get(self.text[end], 0)
-            if depth == 0:
-                break
-        body = self.text[self.at + 3 : end - 1]
-        if depth or self.text[end - 1] != ")" or "`" in body or "$(" in body or "[" in body:
+        """Arithmetic of plain operands; anything else could be commands in a group in a substitution."""
+        end = self.text.find("))", self.at)
+        if end < 0 or not _ARITHMETIC.fullmatch(self.text, self.at + 3, end):
             raise NotUnderstood("arithmetic with more than numbers and variables")
         pieces.add(UNKNOWN, "v", sure=False)
-        self.at = end + 1
+        self.at = end + 2
 
     def _backquoted(self, pieces: Pieces, *, quoted: bool) -> None:
         found = re.compile(r"((?:[^\\`]|\\.)*)`", re.S).match(self.text, self.at + 1)
