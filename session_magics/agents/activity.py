@@ -11,8 +11,8 @@ from typing import Literal
 
 from session_magics.agents.attachments import Attachments
 from session_magics.agents.conversation import learn
-from session_magics.agents.grants import standing
 from session_magics.agents.prompts import read_screen
+from session_magics.agents.standing import standing
 from session_magics.agents.tools import Tool, tools
 from session_magics.errors import SessionError, UsageMistake
 from session_magics.log import LogReader, log_changed

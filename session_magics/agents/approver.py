@@ -35,8 +35,8 @@ from session_magics.agents.approval import (
     encoded,
 )
 from session_magics.agents.audit import Trail, decode, encode
-from session_magics.agents.grants import RecordWriter, clock, take_lock
 from session_magics.agents.prompts import Doing, read_screen
+from session_magics.agents.standing import RecordWriter, clock, take_lock
 from session_magics.backends.choice import Backends
 from session_magics.errors import SessionBusy, SessionError, SessionNotRunning, SessionUnresponsive, StoreError
 from session_magics.log import LogReader

@@ -1,4 +1,4 @@
-"""Switching approval on and off for a session, and telling whether it is on.
+"""Switching approval on and off for a session.
 
 While it is on, a small process of its own (``approver``) answers; like the session it outlives whoever started it. It
 holds a lock in the session's directory for its whole life, and that lock alone says *on*.
@@ -6,10 +6,8 @@ holds a lock in the session's directory for its whole life, and that lock alone 
 
 from __future__ import annotations
 
-import fcntl
 import getpass
 import json
-import math
 import os
 import signal
 import socket
@@ -18,23 +16,19 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from session_magics.agents.approval import Grant
 from session_magics.agents.audit import encode
 from session_magics.agents.judge import Rules
-from session_magics.durable import read_bounded, write_atomic
+from session_magics.agents.standing import Standing, clock, locked, read_record, standing
 from session_magics.environment import COOKIE
 from session_magics.errors import SessionError, UsageMistake
 from session_magics.holder import processes, trees, waiting
 from session_magics.model import SessionInfo, describe
 from session_magics.session import Session
 
-LOCK, FILE = "approver.lock", "approval.json"
-FILE_LIMIT = 1 << 20
-"""Bytes of the file that are read at most; rules are a few hundred."""
 MINUTES, MOST = 30.0, 50
 MINUTES_LIMIT = 24 * 60
 """Longest approval: whoever wants more says so again."""
@@ -46,8 +40,6 @@ PATIENCE = 2.0
 KILLED = 3.0
 """Seconds after which one that was killed should be gone, however busy the machine."""
 STEP = 0.005
-LOCK_TRIES = 100
-"""For an approver that comes up: who asks whether it is on has the lock for a moment."""
 
 
 class ToolLike(Protocol):
@@ -61,37 +53,6 @@ class ToolLike(Protocol):
 
     @property
     def prompts(self) -> str: ...
-
-
-@dataclass(frozen=True)
-class Standing:
-    """How a session's approval stands."""
-
-    on: bool
-    until: float
-    """Unix time, for display."""
-    left: int
-    """Answers that it may still give."""
-    answered: int
-    reason: str
-    """On: why the question that waits is left to the person, if one is. Off: why it went off."""
-    tool: str = ""
-    allow: tuple[str, ...] = ()
-    deny: tuple[str, ...] = ()
-    enabled_by: str = ""
-
-    @property
-    def badge(self) -> str:
-        """A few words for lists and views; empty when it is off."""
-        if not self.on:
-            return ""
-        minutes = max(1, math.ceil((self.until - time.time()) / 60))
-        return f"auto-approve · {self.left} left · {minutes}m"
-
-
-def clock() -> float:
-    """Seconds on the clock of grants: the same in all processes, never set, and running while the machine sleeps."""
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 def grant(
@@ -166,81 +127,6 @@ def revoke_all(sessions: Iterable[Session]) -> tuple[str, ...]:
     if errors:
         raise SessionError("; ".join(errors))
     return tuple(session.name for session in on)
-
-
-def standing(directory: Path) -> Standing | None:
-    """How a session's approval stands; None if there never was one, which takes one look at the directory."""
-    try:
-        record = _record(directory)
-        on = locked(directory)
-        if not on:  # what it wrote last, it wrote before it gave up the lock
-            record = _record(directory)
-        off = str(record["off"]) or "its process was killed"
-        return Standing(
-            on=on,
-            until=float(record["until"]),
-            left=int(record["left"]),
-            answered=int(record["answered"]),
-            reason=str(record["waiting"]) if on else off,
-            tool=str(record["tool"]),
-            allow=tuple(record["allow"]),
-            deny=tuple(record["deny"]),
-            enabled_by=str(record["enabled_by"]),
-        )
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError):
-        return Standing(locked(directory), 0.0, 0, 0, "its record cannot be read")
-
-
-def locked(directory: Path) -> bool:
-    """Whether an approver lives: it has its lock. What cannot be told counts as not."""
-    try:
-        fd = os.open(f"{directory}/{LOCK}", os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        fcntl.flock(fd, fcntl.LOCK_UN)  # by hand: a child that is being forked may have a copy of the descriptor
-        return False
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(fd)
-
-
-# -------------------------------------------------------- for the approver alone
-
-
-class RecordWriter:
-    """Writes what others may know of an approval; only its own process does."""
-
-    def __init__(self, directory: Path, order: Grant) -> None:
-        self._path = f"{directory}/{FILE}"
-        self._fields: dict[str, object] = {
-            "schema": 1, "pid": os.getpid(), "tick": processes.start_tick(os.getpid()), "tool": order.tool,
-            "until": time.time() + order.until - clock(), "left": order.most, "answered": 0,
-            "allow": order.rules.allow, "deny": order.rules.deny, "enabled_by": order.enabled_by,
-            "waiting": "", "off": "",
-        }  # fmt: skip
-
-    def write(self, **changes: object) -> None:
-        """Change some of it; the file is replaced in one step. Raises OSError."""
-        if not changes or any(self._fields[key] != value for key, value in changes.items()):
-            self._fields |= changes
-            write_atomic(self._path, json.dumps(self._fields).encode())
-
-
-def take_lock(directory: Path) -> int:
-    """The descriptor of the lock that says *on*; raises SessionError if another approver has it."""
-    fd = os.open(f"{directory}/{LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    for _ in range(LOCK_TRIES):
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return fd
-        except BlockingIOError:
-            time.sleep(STEP)
-    raise SessionError("another approval has just been switched on")
 
 
 # ---------------------------------------------------------------------- checks
@@ -332,9 +218,5 @@ def _await_end(session: Session, begun: float) -> None:
 
 def _signal(directory: Path, signum: int) -> None:
     with suppress(OSError, ValueError, KeyError, TypeError):
-        record = _record(directory)
+        record = read_record(directory)
         processes.send(int(record["pid"]), int(record["tick"]), signum)
-
-
-def _record(directory: Path) -> Any:
-    return json.loads(read_bounded(f"{directory}/{FILE}", FILE_LIMIT))

@@ -13,7 +13,7 @@ from session_magics.session import Session
 if TYPE_CHECKING:  # most verbs need none of it
     from session_magics.agents.attachments import Gallery
     from session_magics.agents.audit import Record
-    from session_magics.agents.grants import Standing
+    from session_magics.agents.standing import Standing
     from session_magics.agents.tools import Installed
 
 LAST_DECISIONS = 10
@@ -75,7 +75,8 @@ class AgentVerbs:
 
     def _approve(self, words: Namespace) -> Approvals:
         from session_magics.agents.audit import FILE, read
-        from session_magics.agents.grants import revoke_all, standing
+        from session_magics.agents.grants import revoke_all
+        from session_magics.agents.standing import standing
 
         sessions = [self._registry.get(words.name)] if words.name else self._every()
         if words.off:

@@ -22,7 +22,8 @@ from session_magics import Command, Registry, Session, SessionError, UsageMistak
 from session_magics.agents import audit, grants
 from session_magics.agents.approval import decide_again
 from session_magics.agents.audit import read, replay
-from session_magics.agents.grants import Standing, grant, locked, revoke, revoke_all, standing
+from session_magics.agents.grants import grant, revoke, revoke_all
+from session_magics.agents.standing import FILE, LOCK, Standing, locked, standing
 from session_magics.holder import processes
 
 # Seconds in which an answer would have come, if one came.
@@ -59,7 +60,7 @@ def off(session: Session) -> str:
 
 
 def approver(session: Session) -> psutil.Process:
-    return psutil.Process(json.loads((session.directory / grants.FILE).read_text())["pid"])
+    return psutil.Process(json.loads((session.directory / FILE).read_text())["pid"])
 
 
 def shows(session: Session, text: str) -> None:
@@ -106,7 +107,7 @@ def test_the_audit_log_has_all_and_replays_to_the_same(real: Registry, tmp_path:
     session.send("\x1b secret")
     revoke(session)
     path = session.directory / audit.FILE
-    assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE((session.directory / grants.FILE).stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE((session.directory / FILE).stat().st_mode) == 0o600
     lines = read(path).lines
     assert [line["kind"] for line in lines] == ["on", "decision", "outcome", "decision", "off"]
     _, answer, outcome, refusal, _ = lines
@@ -306,7 +307,7 @@ def test_mistakes(real: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_why_it_did_not_come_up_is_told(real: Registry, tmp_path: Path) -> None:
     session = start(real, tmp_path, 'show("ready", "")\ntime.sleep(300)')
-    (session.directory / grants.LOCK).mkdir()
+    (session.directory / LOCK).mkdir()
     with pytest.raises(SessionError, match=r"could not be switched on: .*directory"):
         approve(session)
 
