@@ -8,7 +8,8 @@ from session_magics.backends.choice import abandoned, may_live_on
 from session_magics.catalogue import Catalogue
 from session_magics.errors import SessionExists, SessionNotFound, StoreError
 from session_magics.model import Exited, FailedToStart, Lost, SessionInfo, State, describe
-from session_magics.session import GRACE, Session, stop_each
+from session_magics.session import GRACE, Session
+from session_magics.together import stop_each
 
 
 class Endings(Catalogue):
@@ -36,11 +37,15 @@ class Endings(Catalogue):
             key, id = max(damaged, key=len), ""
         if id is None:
             raise SessionNotFound(name, self._known())
+        if id and not force and (running := [one.name for one in self.children(id) if not over(one.state)]):
+            raise SessionExists(name, f"with {' and '.join(running)}, which ends with it, still running")
         if id and not force and not over(state := Session(self.store, self.backend, name, id).settled()):
             raise SessionExists(name, describe(state))
         return key, id
 
     def _remove(self, key: str, id: str, *, force: bool, keep_log: bool) -> None:
+        for child in self.children(id) if id else ():
+            self._remove(self._find(child.name)[0], child.id, force=force, keep_log=keep_log)
         if id:
             state = self.store.state(id)
             if force and not over(state):
@@ -54,6 +59,21 @@ class Endings(Catalogue):
         behind = isinstance(state, Exited) and state.background
         if behind or isinstance(state, Lost) or (over(state) and abandoned(self.store.directory(id))):
             Session(self.store, self.backend, self._shown(key), id).stop()
+
+    def children(self, id: str) -> list[SessionInfo]:
+        """The sessions that end with the one of this id: first those that run, and of these the newest."""
+        keys = {child: key for key, child in self.store.names().items()} if self.store.children(id) else {}
+        found = [self.store.info(child, self._shown(keys[child])) for child in self.store.children(id) if child in keys]
+        return sorted(found, key=lambda info: (info.running, info.id), reverse=True)
+
+    def family(self, sessions: Sequence[Session]) -> list[Session]:
+        """These sessions and the children of theirs that live: what a stop has to wait for."""
+        every = {session.id: session for session in sessions}
+        for parent in sessions:
+            for info in self.children(parent.id):
+                if not over(info.state):
+                    every.setdefault(info.id, Session(self.store, self.backend, info.name, info.id))
+        return list(every.values())
 
     def stop_all(
         self,
@@ -73,7 +93,7 @@ class Endings(Catalogue):
         """
         infos = [info for info in self.infos(labels) if _stoppable(info) and "@" not in info.name and info.id]
         sessions = [Session(self.store, self.backend, info.name, info.id) for info in infos]
-        stop_each(sessions, grace=grace, now=now, left=left)
+        stop_each(self.family(sessions), grace=grace, now=now, left=left)
         return [info.name for info in infos]
 
 

@@ -8,19 +8,24 @@ import shlex
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from session_magics import text
 from session_magics.errors import StoreError
 from session_magics.log import LogReader
 from session_magics.model import Exited, SessionInfo, describe
+from session_magics.text.amounts import short_bytes, short_time
 from session_magics.usage import Usage, UsageMeter
+
+if TYPE_CHECKING:
+    from session_magics.agents.activity import ActivityReader
 
 LAST_LINE_BYTES = 4096
 """Bytes in which the last line is looked for: more than a page shows of it, also with many colours."""
-COLUMNS = ("NAME", "STATE", "PID", "AGE", "CPU", "MEMORY", "PORTS", "PROGRAM", "DIRECTORY", "LAST LINE")
+COLUMNS = ("NAME", "STATE", "DOING", "PID", "AGE", "CPU", "MEMORY", "PORTS", "PROGRAM", "DIRECTORY", "LAST LINE")
 RIGHT = frozenset(("PID", "AGE", "CPU", "MEMORY"))
 """Columns of numbers."""
-WIDEST = {"PORTS": 17, "PROGRAM": 32, "DIRECTORY": 24, "LAST LINE": 48}
+WIDEST = {"DOING": 40, "PORTS": 17, "PROGRAM": 32, "DIRECTORY": 24, "LAST LINE": 48}
 """Characters of a cell that a table of text shows: a row should fit on the line of a page."""
 
 
@@ -37,6 +42,8 @@ class Row:
     """Unix time of its end."""
     last_line: str
     """The last line of its output that is not blank, as plain text."""
+    doing: str
+    """What a coding agent does, and how its approval by rule stands; "" for other programs."""
 
     @property
     def program(self) -> str:
@@ -49,12 +56,30 @@ class Row:
         return max(0.0, (self.until or now) - since) if since else 0.0
 
 
+class AgentWatch:
+    """Tells what coding agents do; remembers what lets it tell so faster. For one thread."""
+
+    def __init__(self) -> None:
+        self._reader: ActivityReader | None = None
+
+    def doing(self, info: SessionInfo) -> str:
+        """What the agent of a session does, and how its approval by rule stands; "" for other programs."""
+        if info.tool is None:
+            return ""
+        if self._reader is None:
+            from session_magics.agents.activity import ActivityReader  # most lists have no agents
+
+            self._reader = ActivityReader()
+        return str(self._reader.read(info))
+
+
 class Observer:
     """Makes rows; remembers what lets the next ones be made faster and measured better. For one thread."""
 
     def __init__(self) -> None:
         self._meter = UsageMeter()
         self._lines: dict[str, tuple[int, str]] = {}
+        self._agents = AgentWatch()
 
     def rows(self, infos: Iterable[SessionInfo]) -> list[Row]:
         """Return the rows of these sessions, in their order."""
@@ -63,7 +88,14 @@ class Observer:
         lines = {info.id: self._line(info) for info in infos}
         self._lines = lines
         return [
-            Row(info, usage.get(info.id), short_path(directory(info)), _until(info), lines[info.id][1])
+            Row(
+                info,
+                usage.get(info.id),
+                short_path(directory(info)),
+                _until(info),
+                lines[info.id][1],
+                self._agents.doing(info),
+            )
             for info in infos
         ]
 
@@ -113,7 +145,7 @@ def _cells(row: Row, now: float) -> tuple[str, ...]:
     cpu, memory, ports = "", "", ""
     if usage is not None:
         cpu, memory, ports = f"{usage.cpu:.0f}%", short_bytes(usage.memory), " ".join(map(str, usage.ports))
-    cells = (info.name, describe(info.state), str(info.pid or ""), age, cpu, memory, ports)
+    cells = (info.name, describe(info.state), row.doing, str(info.pid or ""), age, cpu, memory, ports)
     wide = (row.program, row.directory, row.last_line)
     return tuple(_cut(cell, WIDEST.get(column)) for column, cell in zip(COLUMNS, (*cells, *wide), strict=True))
 
@@ -121,22 +153,6 @@ def _cells(row: Row, now: float) -> tuple[str, ...]:
 def _cut(cell: str, width: int | None) -> str:
     cell = cell.replace("\n", "⏎").replace("\t", " ")
     return cell if width is None or len(cell) <= width else cell[: width - 1] + "…"
-
-
-def short_time(seconds: float) -> str:
-    """Seconds in the largest unit of which there is one: 45s, 3m, 2h, 5d."""
-    for unit, length in (("d", 86400), ("h", 3600), ("m", 60)):
-        if seconds >= length:
-            return f"{int(seconds // length)}{unit}"
-    return f"{max(0, int(seconds))}s"
-
-
-def short_bytes(count: int) -> str:
-    """Bytes in the largest unit of which there is one: 12M."""
-    for unit, size in (("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10)):
-        if count >= size:
-            return f"{count / size:.1f}{unit}" if count < 10 * size and unit == "G" else f"{count // size}{unit}"
-    return f"{count}B"
 
 
 def last_line(info: SessionInfo) -> str:

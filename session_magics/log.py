@@ -53,6 +53,12 @@ def log_end(directory: str) -> int:
     return offsets[-1] + os.stat(f"{directory}/{segment_name(offsets[-1])}").st_size if offsets else 0
 
 
+def log_changed(directory: str) -> float:
+    """Return the Unix time at which a log was last written to; 0 for one without output."""
+    offsets = segment_offsets(directory)
+    return os.stat(f"{directory}/{segment_name(offsets[-1])}").st_mtime if offsets else 0.0
+
+
 class LogReader:
     """Reads one log while its holder writes it and drops old segments.
 

@@ -71,6 +71,12 @@ class Spec:
     """Name of what holds it."""
     max_restarts: RestartLimit | None = None
     """When the policy gives up; None: never."""
+    tool: str | None = None
+    """Name of the known tool that runs, which ``argv`` was made for; None for a program that was named itself."""
+    tool_args: tuple[str, ...] = ()
+    """The tool's arguments as they were given, with its approval switch if that was asked for."""
+    parent: str | None = None
+    """Id of the session that this one ends with."""
 
 
 @dataclass(frozen=True)
@@ -182,6 +188,8 @@ class SessionInfo:
     max_restarts: RestartLimit | None = None
     since: float = 0.0
     """Unix time of the newest start of the program; 0 if there was none."""
+    tool: str | None = None
+    parent: str | None = None
 
     @property
     def running(self) -> bool:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from session_magics.backends import Backend, Start
-from session_magics.backends.choice import Backends, choose
-from session_magics.endings import Endings, over
+from session_magics.backends.choice import AUTO, Backends
 from session_magics.environment import environment
 from session_magics.errors import (
     SessionExists,
@@ -33,23 +32,22 @@ from session_magics.model import (
     Spec,
     Unknown,
     check_limit,
-    check_name,
-    check_size,
     describe,
 )
-from session_magics.programs import check_command, find_shell
+from session_magics.programs import find_shell
 from session_magics.session import GRACE, Session
+from session_magics.starting import Starting, owner_process
 from session_magics.store import Store
 from session_magics.store.names import name_key
 from session_magics.store.states import START_GRACE, STARTING
 
-CLAIM_TRIES = 3
-"""Tries for a name that others start and remove at the same time."""
+CHILD_STEM = 58
+"""Characters of the parent's name in that of its terminal child: names have 64 at most."""
 STARTING_STEP = 0.02
 """Seconds between looks at a shell that another process starts; a holder takes about 0.04."""
 
 
-class Registry(Endings):
+class Registry(Starting):
     """The sessions below one root directory. Safe for any number of processes and threads at once.
 
     Args:
@@ -82,23 +80,53 @@ class Registry(Endings):
         restart: RestartPolicy = "no",
         max_restarts: RestartLimit | None = None,
         backend: str | None = None,
+        tool: str | None = None,
+        approve_all: bool = False,
+        parent: str | None = None,
     ) -> Session:
-        """Start a program under a name. When this returns it runs.
+        """Start a program, or a known tool, under a name. When this returns it runs.
 
         A session of that name that has ended is replaced, its log with it. ``size`` is (rows, columns). Values of
         ``command.env`` are handed to the program and stored nowhere. ``restart``: whether the holder starts the
         program again after it has ended, 0.5 s later and up to a minute when it fails again and again;
         ``max_restarts``: when it gives that up. ``backend``: "auto" (what the registry prefers), "native" or "tmux".
 
+        ``tool``: a coding agent by name (see ``session_magics.agents.tools``), for which the command has the arguments
+        alone; a restart goes on with its conversation. ``approve_all`` adds the tool's own switch that asks nothing.
+        ``parent``: name of a session whose program's end, however it comes, stops this one.
+
         Raises:
             SessionExists: one of that name still runs.
             StartFailed: the program never ran; the record of the attempt stays.
-            UsageMistake: name, size, command or backend are wrong; nothing was done.
+            SessionNotRunning: the parent has ended.
+            UsageMistake: name, size, command, tool or backend are wrong; nothing was done.
         """
         limit = check_limit(max_restarts) if max_restarts else None
         if limit and restart == "no":
             raise UsageMistake(f"a limit of {limit} restarts needs a policy: restart on-failure or always")
-        return self._start(name, command, labels, size, lifetime, restart, limit, backend, shell=None, rc=True)
+        spec = Spec(
+            id="",
+            name=name,
+            argv=command.argv,
+            cwd=command.cwd or ".",
+            env_names=tuple(sorted(command.env)),
+            labels=dict(labels or {}),
+            size=size,
+            lifetime=lifetime,
+            restart=restart,
+            max_restarts=limit,
+            backend=backend or AUTO,
+        )
+        if parent is not None:
+            spec = replace(spec, parent=self.get(parent).id)
+        if tool is None:
+            return self._start(spec, command.env)
+        from session_magics.agents.calling import calling  # most sessions are no agents
+
+        called = calling(tool, command.argv, self.store.root, approve_all=approve_all)
+        spec = replace(spec, argv=called.argv, tool=tool, tool_args=called.args)
+        env = {**called.env, **command.env}
+        return self._start(spec, env, again=called.again, conversation=called.conversation)
 
     def shell(
         self,
@@ -127,14 +155,44 @@ class Registry(Endings):
             if session is not None:
                 return session
             program, dialect = find_shell(shell or "bash")
-            command = Command((program,), cwd, env or {})
+            spec = Spec(
+                id="",
+                name=name,
+                argv=(program,),
+                cwd=cwd or ".",
+                env_names=tuple(sorted(env or {})),
+                labels=dict(labels or {}),
+                size=size or DEFAULT_SIZE,
+                lifetime=lifetime,
+                shell=dialect,
+                backend=AUTO,
+            )
             try:
-                return self._start(name, command, labels, size or DEFAULT_SIZE, lifetime, "no", shell=dialect, rc=rc)
+                return self._start(spec, env or {}, rc=rc)
             except SessionExists:  # another process was faster: use its shell once that is up
                 there = self.find(name)
                 if there is not None and there.state() not in (STARTING,) and not there.info().running:
                     raise
                 if time.monotonic() > deadline:
+                    raise
+            time.sleep(STARTING_STEP)
+
+    def child_shell(self, parent: str) -> Session:
+        """A login shell in a session's directory, which ends with it; the one that runs already, if there is one."""
+        above = self.get(parent)
+        deadline = time.monotonic() + START_GRACE
+        while True:
+            running = [one for one in self.children(above.id) if one.tool == "shell" and one.running]
+            if running:
+                return Session(self.store, self.backend, running[0].name, running[0].id)
+            info = above.info()
+            name = f"{above.name.partition('@')[0][:CHILD_STEM]}-shell"
+            try:
+                command = Command((), info.cwd)
+                return self.start(name, command, tool="shell", parent=parent, lifetime=info.lifetime)
+            except SessionExists:  # another process was faster: use its shell once that is up
+                taken = self.find(name)
+                if time.monotonic() > deadline or (taken is not None and taken.info().parent != above.id):
                     raise
             time.sleep(STARTING_STEP)
 
@@ -151,111 +209,14 @@ class Registry(Endings):
             raise UsageMistake(f"session {name!r} runs {info.argv[0]} already: stop it, or take another name")
         return session
 
-    def _start(
-        self,
-        name: str,
-        command: Command,
-        labels: Mapping[str, str] | None,
-        size: tuple[int, int],
-        lifetime: Lifetime,
-        restart: RestartPolicy,
-        max_restarts: RestartLimit | None = None,
-        backend: str | None = None,
-        *,
-        shell: str | None,
-        rc: bool,
-    ) -> Session:
-        check_name(name)
-        check_command(command)
-        backend = choose(self.backend, backend, shell=shell is not None)
-        owner = self.owner if lifetime == "kernel" else None
-        self._clear_shadow(name, owner)
-        spec = Spec(
-            id=self.store.new_id(),
-            name=name,
-            argv=command.argv,
-            cwd=os.path.abspath(os.path.expanduser(command.cwd or ".")),
-            env_names=tuple(sorted(command.env)),
-            labels=dict(labels or {}),
-            size=check_size(size),
-            lifetime=lifetime,
-            restart=restart,
-            shell=shell,
-            owner=owner,
-            created=time.time(),
-            backend=backend,
-            max_restarts=max_restarts,
-        )
-        key = name_key(name, owner)
-        directory = self.store.create(spec)
-        try:
-            self._claim(key, spec.id)
-        except BaseException:
-            self.store.discard(spec.id)
-            raise
-        start = Start(
-            spec=spec,
-            directory=directory,
-            env=environment(command.env, session_id=spec.id, shell=shell is not None),
-            program=command.argv[0] if shell else None,
-            rc=rc,
-            owner=_owner(owner),
-            name_file=self.store.name_file(key) if owner else None,
-        )
-        self._launch(start)
-        self.store.sweep_now_and_then()
-        return Session(self.store, self.backend, name, spec.id)
-
-    def _clear_shadow(self, name: str, owner: str | None) -> None:
-        """See to it that within this process the name will mean one session alone, of whatever lifetime."""
-        key = name_key(name, self.owner) if owner is None else name
-        id = self.store.resolve(key)
-        if id is None:
-            return
-        state = self.store.state(id)
-        if not over(state):
-            raise SessionExists(name, describe(state))
-        if owner is None:
-            self._end_what_lives_on(key, id, state)
-            self.store.remove(id, key)
-
-    def _launch(self, start: Start) -> None:
-        try:
-            self.backend.start(start)
-        except StartFailed as error:
-            self.store.record_failure(start.spec.id, error.reason)
-            raise
-
-    def _claim(self, key: str, id: str) -> None:
-        """Take the name, also from a session that has ended; that one's record goes."""
-        for _ in range(CLAIM_TRIES):
-            try:
-                self.store.claim(key, id)
-                return
-            except FileExistsError:
-                old = self.store.resolve(key)
-            if old is None:
-                continue
-            state = self.store.state(old)
-            if isinstance(state, Running | BackingOff | Unknown):
-                raise SessionExists(self._shown(key), describe(state))
-            self._end_what_lives_on(key, old, state)
-            try:
-                self.store.takeover(key, old, id)
-            except FileExistsError:
-                continue
-            self.store.discard(old)
-            return
-        raise SessionExists(self._shown(key), "others start and remove it at this moment")
-
     # ---------------------------------------------------------------- again
 
     def restart(self, name: str, grace: float = GRACE, *, env: Mapping[str, str | None] | None = None) -> Session:
         """Stop the program if it runs and start it again: same id, name and log, the next generation.
 
-        A program that runs keeps its environment, which its holder has in memory. One that has ended gets that of
-        this process; values given at its start with ``env`` are stored nowhere and have to be given again. ``grace``
-        is in seconds.
+        A tool goes on with its conversation. A program that runs keeps its environment, which its holder has in memory.
+        One that has ended gets that of this process; values given at its start with ``env`` are stored nowhere and have
+        to be given again. ``grace`` is in seconds.
 
         Raises:
             SessionNotFound: there is none of that name.
@@ -266,7 +227,11 @@ class Registry(Endings):
         """
         session = self.get(name)
         state = session.state()
-        if isinstance(state, Running | BackingOff) and env is None and self._restarted(session, grace):
+        resumed = self._resumed(session)
+        argv, tool_env = resumed if resumed is not None else ((), {})
+        if isinstance(state, Running | BackingOff) and env is None and self._restarted(session, grace, argv):
+            if argv:
+                self.store.write_spec(replace(self.store.spec(session.id), argv=argv))
             return session
         spec = self.store.spec(session.id)
         if not spec.argv:
@@ -279,37 +244,43 @@ class Registry(Endings):
             )
         if isinstance(state, Unknown):
             raise StoreError(session.directory, describe(state))
+        parent = self._running(spec.parent) if spec.parent else None
         session.stop(grace)
-        if env and set(env) != set(spec.env_names):
-            spec = replace(spec, env_names=tuple(sorted(env)))
+        again = replace(spec, env_names=tuple(sorted(env or spec.env_names)), argv=argv or spec.argv)
+        if again != spec:
+            spec = again
             self.store.write_spec(spec)
         self._launch(
             Start(
                 spec=spec,
                 directory=session.directory,
-                env=environment(env or {}, session_id=spec.id, shell=spec.shell is not None),
+                env=environment({**tool_env, **(env or {})}, session_id=spec.id, shell=spec.shell is not None),
                 generation=self.store.next_generation(spec.id),
                 program=spec.argv[0] if spec.shell else None,
-                owner=_owner(spec.owner),
+                owner=owner_process(spec.owner),
                 name_file=self.store.name_file(name_key(spec.name, spec.owner)) if spec.owner else None,
+                parent=parent,
             )
         )
         return session
 
+    def _resumed(self, session: Session) -> tuple[tuple[str, ...], Mapping[str, str]] | None:
+        """With what argv and variables a tool goes on with its conversation; None for what is no tool."""
+        if session.info().tool is None:
+            return None
+        from session_magics.agents.calling import calling_again
+
+        spec = self.store.spec(session.id)
+        return calling_again(spec.tool or "", spec.tool_args, session.directory, self.store.root)
+
     @staticmethod
-    def _restarted(session: Session, grace: float) -> bool:
+    def _restarted(session: Session, grace: float, argv: Sequence[str]) -> bool:
         """Have the holder restart its program; False if the program, and the holder with it, ended meanwhile."""
         try:
             with session.link() as link:
-                link.restart(grace)
+                link.restart(grace, argv)
         except SessionNotRunning:
             if isinstance(failed := session.settled(), FailedToStart):
                 raise StartFailed(session.name, failed.reason) from None
             return False
         return True
-
-
-def _owner(token: str | None) -> tuple[int, int] | None:
-    """Pid and start tick of the kernel that a token stands for."""
-    pid, _, tick = (token or "").partition("-")
-    return (int(pid), int(tick)) if pid.isdigit() and tick.isdigit() else None

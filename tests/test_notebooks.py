@@ -40,8 +40,9 @@ def text_of(notebook: NotebookNode) -> str:
 
 
 def execute(path: Path, home: Path) -> NotebookNode:
-    """Run a copy of the notebook by the README's command; a cell that fails untagged fails the test."""
-    copied = shutil.copy(path, home)
+    """Run a copy of the notebook, with what is beside it, by the README's command; none but tagged cells may fail."""
+    shutil.copytree(path.parent, home, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*", "__pycache__"))
+    copied = home / path.name
     command = [Path(sys.executable).with_name("jupyter-execute"), f"--timeout={CELL_LIMIT}", "--output=done", copied]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -69,6 +70,22 @@ def test_the_tour_shows_what_it_tells(home: Path) -> None:
         assert shown in text, shown
     for shown in ("['*', 'two words']", "Serving HTTP", '"GET / HTTP/1.1" 200'):
         assert shown in text, shown
+
+
+@pytest.mark.kernel
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_the_agents_show_what_is_told(home: Path) -> None:
+    [agents] = [path for path in NOTEBOOKS if path.stem == "02-agents"]
+    done = execute(agents, home)
+    text = text_of(done)
+    for shown in ("waiting: Do you want to make this edit", "1.0.0", "data.csv · allow: Edit(*)"):
+        assert shown in text, shown
+    for shown in ("python3 analysis.py · allow: python3 *", "rm -rf ~/* · denied (floor:", "approval is off"):
+        assert shown in text, shown
+    for shown in ("⏺ The mean is right now: it is 4.0.", "exited 0", "plot.png"):
+        assert shown in text, shown
+    assert any("data:image/png" in output.get("data", {}).get("text/html", "") for output in outputs_of(done))
 
 
 def papermill(notebook: NotebookNode, home: Path) -> tuple[subprocess.CompletedProcess[str], NotebookNode]:

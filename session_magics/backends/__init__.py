@@ -41,6 +41,10 @@ class Start:
     """Pid and start tick of the kernel that the session ends with."""
     name_file: Path | None = None
     """The claim of the name, to be removed together with the directory when the owner is gone."""
+    again: tuple[str, ...] = ()
+    """The argv of later generations, where it is another one."""
+    parent: tuple[int, int] | None = None
+    """Pid and start tick of the program whose end stops this session."""
 
 
 @dataclass(frozen=True)
@@ -134,10 +138,11 @@ class Link(Protocol):
         the grace of that one short.
         """
 
-    def restart(self, grace: float) -> int:
+    def restart(self, grace: float, argv: Sequence[str] = ()) -> int:
         """Stop, then start the next generation; its number. StopIncomplete: something survived, nothing was started.
 
-        Links stay connected. StartFailed: it was stopped and could not be started again, which is on record.
+        ``argv``: what to run from now on, where it is not the same. Links stay connected. StartFailed: it was stopped
+        and could not be started again, which is on record.
         """
 
     def close(self) -> None:

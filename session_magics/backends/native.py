@@ -57,7 +57,7 @@ class NativeBackend:
         env = [part for key, value in start.env.items() for part in (os.fsencode(key), os.fsencode(value))]
         message = launch.encode(
             directory=os.fsencode(start.directory),
-            argv=wire.pack(*[os.fsencode(one) for one in argv]),
+            argv=_packed(argv),
             env=wire.pack(*env),
             cwd=os.fsencode(spec.cwd),
             rows=b"%d" % rows,
@@ -70,6 +70,9 @@ class NativeBackend:
             rc=b"%d" % start.rc,
             owner_pid=b"%d" % (start.owner[0] if start.owner else 0),
             owner_tick=b"%d" % (start.owner[1] if start.owner else 0),
+            parent_pid=b"%d" % (start.parent[0] if start.parent else 0),
+            parent_tick=b"%d" % (start.parent[1] if start.parent else 0),
+            again=_packed(start.again),
             name_file=os.fsencode(start.name_file or ""),
             **self.extra(start),
         )
@@ -123,6 +126,10 @@ def end_tree(root: int, cookie: bytes) -> tuple[int, ...]:
     while (due := ladder.step(time.monotonic())) is not None:
         time.sleep(max(0.0, due - time.monotonic()))
     return tuple(ladder.survivors)
+
+
+def _packed(argv: Sequence[str]) -> bytes:
+    return wire.pack(*map(os.fsencode, argv))
 
 
 def _holder_environment(id: str) -> dict[str, str]:
@@ -296,9 +303,9 @@ class NativeLink:
             )
         return ()
 
-    def restart(self, grace: float) -> int:
+    def restart(self, grace: float, argv: Sequence[str] = ()) -> int:
         """See Link."""
-        return int(self._ask(wire.RESTART, b"%g" % grace, limit=grace + STOP_SLACK)[0])
+        return int(self._ask(wire.RESTART, b"%g" % grace, _packed(argv), limit=grace + STOP_SLACK)[0])
 
     def close(self) -> None:
         """See Link."""

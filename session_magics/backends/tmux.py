@@ -9,6 +9,7 @@ the server too.
 from __future__ import annotations
 
 import contextlib
+import difflib
 import os
 import re
 import shutil
@@ -19,11 +20,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from session_magics.backends import Start
-from session_magics.backends.native import NativeBackend, end_tree, living_holder
+from session_magics.backends.native import ANSWER_LIMIT, NativeBackend, end_tree, living_holder
 from session_magics.environment import COOKIE
-from session_magics.errors import StartFailed, UsageMistake
+from session_magics.errors import SessionError, SessionNotRunning, SessionUnresponsive, StartFailed, UsageMistake
 from session_magics.holder import processes, trees
-from session_magics.holder.tmux import SOCKET
+from session_magics.holder.tmux import PANE, SOCKET
+from session_magics.model import SessionInfo, describe
 
 OLDEST = (3, 2)
 """The first tmux that may be used; all that is asked of it is there (the youngest part, window-size, since 2.9)."""
@@ -32,6 +34,19 @@ VERSION_LIMIT = 5.0
 SERVER_LIMIT = 2.0
 """Seconds for a killed server to be gone."""
 SERVER_STEP = 0.005
+ACTIONS: Mapping[str, tuple[str, ...]] = {
+    "kill-pane": ("kill-pane",),
+    "new-window": ("new-window",),
+    "previous-window": ("previous-window",),
+    "next-window": ("next-window",),
+    "split-horizontally": ("split-window", "-h"),
+    "split-vertically": ("split-window", "-v"),
+    "next-pane": ("select-pane", "-t", ":.+"),
+    "zoom": ("resize-pane", "-Z"),
+    "tree": ("choose-tree",),
+    "copy-mode": ("copy-mode",),
+}
+"""What ``act`` may have tmux do: nothing that could reach beyond the session's own server."""
 
 
 class TmuxBackend(NativeBackend):
@@ -77,6 +92,45 @@ class TmuxBackend(NativeBackend):
             with contextlib.suppress(OSError):
                 os.unlink(directory / SOCKET)
         return tuple(sorted({*survivors, *servers}))
+
+
+def act(info: SessionInfo, action: str) -> None:
+    """Have the tmux of a session do one of ACTIONS, in the window and pane that are in front.
+
+    Raises:
+        UsageMistake: tmux does not hold that session, or there is no such action.
+        SessionNotRunning: the session has ended.
+        SessionError: tmux refuses, and says why.
+    """
+    if info.backend != "tmux":
+        raise UsageMistake(f"session {info.name!r} is not held by tmux: start one with --backend tmux")
+    if not info.running:
+        raise SessionNotRunning(info.name, describe(info.state))
+    if action not in ACTIONS:
+        near = difflib.get_close_matches(action, ACTIONS, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise UsageMistake(f"{action[:40]!r} is no action: {hint}there are {', '.join(ACTIONS)}")
+    if action == "kill-pane" and _asked(info, "display-message", "-p", "#{pane_id}") == PANE:
+        raise UsageMistake(f"the program of {info.name!r} itself is in front: %session stop {info.name}")
+    _asked(info, *ACTIONS[action])
+
+
+def _asked(info: SessionInfo, *words: str) -> str:
+    """What the server of a session answers."""
+    try:
+        answer = subprocess.run(
+            [find_tmux(), "-S", SOCKET, *words],
+            cwd=info.directory,  # the path of a socket may be too long for the system
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=ANSWER_LIMIT,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise SessionUnresponsive(info.name, ANSWER_LIMIT) from None
+    if answer.returncode:
+        raise SessionError(f"tmux refuses: {answer.stderr.decode('utf-8', 'replace').strip()}")
+    return answer.stdout.decode("utf-8", "replace").strip()
 
 
 def find_tmux() -> str:

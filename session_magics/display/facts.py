@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 
 from session_magics.errors import SessionError
-from session_magics.listing import directory, short_path
+from session_magics.listing import AgentWatch, directory, short_path
 from session_magics.model import BackingOff, Exited, FailedToStart, GaveUp, Lost, Running, State, describe
 from session_magics.session import Session
 
@@ -25,7 +25,7 @@ _KINDS: Mapping[type, str] = {
 }
 
 
-def read(session: Session, *, owner: str = "", waiting: str = "") -> Facts:
+def read(session: Session, agents: AgentWatch, *, owner: str = "", waiting: str = "") -> Facts:
     """All that is shown about a session now. Raises nothing: what cannot be read is shown as unknown.
 
     ``owner`` is the view that its size follows, ``waiting`` what it waits for ("", "input", "secret").
@@ -51,6 +51,7 @@ def read(session: Session, *, owner: str = "", waiting: str = "") -> Facts:
         "waiting": waiting if info.running else "",
         "command": cut(str(command.data.get("text", ""))) if command is not None else "",
         "generation": info.generation,
+        "doing": agents.doing(info),
     }
 
 
@@ -58,7 +59,7 @@ def _gone(session: Session, reason: str) -> Facts:
     return {
         "name": session.name, "state": "unknown", "text": f"unknown ({reason})", "program": "", "directory": "",
         "since": 0, "until": None, "code": None, "signal": None, "size": [24, 80], "owner": "", "waiting": "",
-        "command": "", "generation": 0,
+        "command": "", "generation": 0, "doing": "",
     }  # fmt: skip
 
 

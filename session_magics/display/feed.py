@@ -14,6 +14,7 @@ from session_magics.display.channel import Channel, Port
 from session_magics.display.hands import Hands
 from session_magics.display.still import still
 from session_magics.errors import SessionError
+from session_magics.listing import AgentWatch
 from session_magics.model import BackingOff, Running, check_size
 from session_magics.session import Session
 
@@ -56,7 +57,8 @@ class Feed:
         self._link: Link | None = None  # the sender's
         self._prober: Link | None = None
         self._armed = False
-        self._facts = facts.read(session)
+        self._agents = AgentWatch()
+        self._facts = facts.read(session, self._agents)
         self._waiting = ""
         self._probed = self._moved = self._renewed = 0.0
         self._seen = self._kept = -1
@@ -192,7 +194,7 @@ class Feed:
             self._waiting = "input" if answer.echo or not answer.canonical else "secret"
 
     def _update(self) -> None:
-        found = facts.read(self.session, owner=self.channel.owner, waiting=self._waiting)
+        found = facts.read(self.session, self._agents, owner=self.channel.owner, waiting=self._waiting)
         if found != self._facts:
             self._facts = found
             for face in list(self._faces):

@@ -156,6 +156,7 @@ class Roster:
             "name": info.name,
             "state": state_word(info.state),
             "text": describe(info.state),
+            "doing": row.doing,
             "program": cut(row.program),
             "directory": row.directory,
             "since": row.info.since,

@@ -65,6 +65,7 @@ class TerminalModel(LiveWidget):
 
 def _titled(still: str, facts: Mapping[str, object]) -> str:
     title = f"[{facts['name']}] {facts['command'] or facts['program']} · {facts['text']}"
+    title += f" · {facts['doing']}" if facts["doing"] else ""
     return f"{title}\n{still}" if still else title
 
 

@@ -34,7 +34,7 @@ DRAIN_LIMIT = 1.0
 """Seconds after which the end is recorded although such a child goes on talking."""
 DEFAULT_GRACE = 5.0
 OWNER_GRACE = 1.0
-"""Seconds between asking and forcing when the kernel that owns the session is gone."""
+"""Seconds between asking and forcing when the kernel that owns the session is gone, or its parent has ended."""
 LINGER_CHECK = (1.0, 20.0)
 """Seconds between looks for processes that the program left behind; the second figure for a subreaper, which hears
 of the end of the last one."""
@@ -83,13 +83,8 @@ class Holder:
         for name in ("SIGHUP", "SIGINT", "SIGPIPE"):
             _signal.signal(getattr(_signal, name), _signal.SIG_IGN)
         self._spawn()
-        pid, tick = self.launch.owner
-        if pid:
-            try:
-                fd = processes.watch_exit(pid, tick)
-                self.loop.watch(fd, lambda _events: self._owner_gone(fd))
-            except ProcessLookupError:
-                self._owner_gone(-1)
+        self.loop.on_end(self.launch.owner, self._owner_gone)
+        self.loop.on_end(self.launch.parent, lambda: self.stop(OWNER_GRACE))
 
     def _spawn(self) -> None:
         launch = self.launch
@@ -289,6 +284,7 @@ class Holder:
     def again(self) -> None:
         """Start the program anew as the next generation."""
         self._close_terminal()
+        self.launch.argv = self.launch.again or self.launch.argv
         self.restarts.record = {}
         self.generation += 1
         self.loop.go_on()
@@ -324,11 +320,8 @@ class Holder:
             self.write_run()
         self.stopping.begin(grace, then, hurry=hurry)
 
-    def _owner_gone(self, fd: int) -> None:
+    def _owner_gone(self) -> None:
         """The kernel that owns the session has ended: leave nothing behind, not even the record."""
-        if fd >= 0:
-            self.loop.forget(fd)
-            os.close(fd)
         self.stop(OWNER_GRACE, lambda _survivors: self._vanish())
 
     def _vanish(self) -> None:

@@ -27,6 +27,10 @@ class Launch:
         self.rc = fields.get("rc", b"1") == b"1"
         self.owner = (int(fields.get("owner_pid", b"0")), int(fields.get("owner_tick", b"0")))
         """Pid and start tick of the kernel that the session ends with; 0 for none."""
+        self.parent = (int(fields.get("parent_pid", b"0")), int(fields.get("parent_tick", b"0")))
+        """Pid and start tick of the program whose end stops the session; 0 for none."""
+        self.again = wire.unpack(fields.get("again", b""))
+        """The argv from the second generation on; nothing where it stays the same."""
         self.name_file = fields.get("name_file", b"")
         """The name's claim, to be given up with the owner."""
         self.tmux = fields.get("tmux", b"")

@@ -7,6 +7,8 @@ import os
 import select
 import time
 
+from session_magics.holder import processes
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,6 +58,23 @@ class Loop:
         """Stop watching; must come before the descriptor is closed. Harmless if it is not watched."""
         if self._calls.pop(fd, None) is not None:
             self._poll.unregister(fd)
+
+    def on_end(self, process: tuple[int, int], call: Callable[[], None]) -> None:
+        """Call once when a process has ended, given by pid and start tick; nothing with a pid of 0."""
+        if not process[0]:
+            return
+
+        def gone(_events: int) -> None:
+            self.forget(fd)
+            os.close(fd)
+            call()
+
+        try:
+            fd = processes.watch_exit(*process)
+        except ProcessLookupError:
+            call()
+        else:
+            self.watch(fd, gone)
 
     def on_signal(self, number: int, call: Callable[[], None]) -> None:
         """Call ``call()`` from the loop, never inside a handler, when the signal has come."""

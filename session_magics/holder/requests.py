@@ -114,16 +114,18 @@ class Requests:
 
     def _restart(self, client: Client, fields: list[bytes]) -> None:
         request, holder, generation = fields[0], self._holder, self._holder.generation
+        grace, argv = wire.seconds(fields[1]), wire.unpack(fields[2]) if fields[2:] else []
 
         def then(survivors: list[int]) -> None:
             if survivors:
                 client.send(wire.ERROR, request, b"survivors", b" ".join(b"%d" % pid for pid in survivors))
                 return
             if holder.generation == generation:  # else another restart, which ended the same one, has done it
+                holder.launch.again = argv or holder.launch.again
                 holder.again()
             if holder.failure:
                 client.send(wire.ERROR, request, b"start-failed", holder.failure.encode("utf-8", "surrogateescape"))
             else:
                 client.send(wire.OK, request, b"%d" % holder.generation)
 
-        holder.stop(wire.seconds(fields[1]), then)
+        holder.stop(grace, then)

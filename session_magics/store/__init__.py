@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from session_magics.durable import TEMP_PREFIX, sync_files, translated, write_atomic
+from session_magics.durable import TEMP_PREFIX, read_bounded, sync_files, translated, write_atomic
 from session_magics.errors import StoreError, UsageMistake
 from session_magics.holder.record import blank_record, format_exit
 from session_magics.log import log_end
@@ -33,6 +33,8 @@ LEFTOVER_AGE = 3600.0
 """Seconds after which an unfinished write or start is certainly nobody's any more."""
 SWEEP_PERIOD = 600.0
 """Seconds between two sweeps; one takes 30 ms among 1200 sessions, as long as a start."""
+CHILDREN_BYTES = 1 << 16
+"""Most that is read of a session's list of children: 2,600 of them."""
 TRASH_PREFIX = ".trash-"
 
 
@@ -77,6 +79,23 @@ class Store(Names):
                 shutil.rmtree(path, ignore_errors=True)
                 raise
         return Path(path)
+
+    def add_child(self, id: str, child: str) -> None:
+        """Note that a session ends with another one, so that who asks that one need not read all."""
+        path = f"{self._path(id)}/children"
+        with translated(path):
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            try:
+                os.write(fd, f"{child}\n".encode())
+            finally:
+                os.close(fd)
+
+    def children(self, id: str) -> list[str]:
+        """The ids that ``add_child`` has noted, also of sessions that are gone."""
+        try:
+            return read_bounded(f"{self._path(id)}/children", CHILDREN_BYTES).decode("ascii", "replace").split()
+        except (OSError, ValueError):
+            return []
 
     def write_spec(self, spec: Spec) -> None:
         """Replace the spec of a session that exists."""
@@ -205,7 +224,11 @@ class Store(Names):
 
     def state(self, id: str) -> State:
         """Return the state as the files tell it now; what cannot be read is Unknown, never an error."""
-        return states.observe(self._path(id), self._identity)[0]
+        return self.observed(id)[0]
+
+    def observed(self, id: str) -> tuple[State, records.RunRecord | None]:
+        """The state, and the run record where there is a readable one."""
+        return states.observe(self._path(id), self._identity)
 
     def info(self, id: str, name: str) -> SessionInfo:
         """Return all that a list shows about one session, under the name given."""

@@ -112,6 +112,9 @@ def read_spec(directory: str) -> Spec:
             created=_number(data.get("created", 0.0)),
             backend=_text(data.get("backend", "native")),
             max_restarts=_optional(_limit, data.get("max_restarts")),
+            tool=_optional(_text, data.get("tool")),
+            tool_args=_texts(data.get("tool_args", [])),
+            parent=_optional(_text, data.get("parent")),
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise StoreError(path, f"is damaged ({error})") from error

@@ -157,4 +157,6 @@ def session_info(directory: str, name: str, identity: Identity) -> SessionInfo:
         directory=Path(directory),
         log_bytes=log_bytes,
         since=run.since if run else 0.0,
+        tool=spec.tool,
+        parent=spec.parent,
     )

@@ -226,10 +226,10 @@ class FakeLink:
         """See Link."""
         return self._held.stop(grace, hurry=hurry)
 
-    def restart(self, grace: float) -> int:
+    def restart(self, grace: float, argv: Sequence[str] = ()) -> int:
         """See Link."""
         held = self._live()
-        survivors = held.restart(grace)
+        survivors = held.restart(grace, tuple(argv))
         if survivors:
             raise StopIncomplete(self._name, survivors)
         return held.generation

@@ -81,6 +81,7 @@ class Held:
         self._alive = _lock(self._path, start.spec.name)
         self.log = LogWriter(self._path)
         self._lost = self._restarting = False
+        self._argv, self._again = start.spec.argv, start.again
         self._deadline: float | None = None  # of a stop that is under way: when to force
         self._requests: deque[Request] = deque()
         self._active: Request | None = None
@@ -94,7 +95,7 @@ class Held:
     def _begin_generation(self) -> None:
         spec = self.start.spec
         self.pid = next(PIDS)
-        self.terminal = FakeTerminal(spec.argv, self.start.env, spec.cwd, self.size, self._output)
+        self.terminal = FakeTerminal(self._argv, self.start.env, spec.cwd, self.size, self._output)
         self._since, self._after = time.time(), {}
         self._write_run()
 
@@ -115,6 +116,7 @@ class Held:
                     return
                 self._deadline, self._restarting = None, False
                 self.generation += 1
+                self._argv = self._again or self._argv
                 self.log.event("restart", generation=self.generation)
                 self._begin_generation()
                 self._ring()
@@ -255,10 +257,11 @@ class Held:
                 self.lock.wait(left)
             return self._force(lambda: self.over)
 
-    def restart(self, grace: float) -> tuple[int, ...]:
+    def restart(self, grace: float, argv: tuple[str, ...]) -> tuple[int, ...]:
         """Stop, and start the next generation; the survivor that kept it from that."""
         with self.lock:
             generation = self.generation
+            self._again = argv or self._again
             self._restarting = True
             self._ask(grace, hurry=False)
             while self.generation == generation and self._deadline and (left := self._deadline - time.monotonic()) > 0:

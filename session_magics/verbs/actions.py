@@ -9,26 +9,26 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from session_magics.cleaning import clean
 from session_magics.errors import SessionError, SessionExists, SessionNotRunning, WaitTimeout
 from session_magics.importing.report import Report
-from session_magics.listing import Listing, Observer, last_line, short_time
+from session_magics.listing import Listing, Observer, last_line
 from session_magics.model import BackingOff, Command, Lost, Running, SessionInfo, describe
 from session_magics.readiness import wait_port, wait_silence
 from session_magics.registry import Registry
-from session_magics.session import GRACE, Session, all_at_once, stop_each
+from session_magics.session import GRACE, Session
 from session_magics.text import strip_styles
+from session_magics.text.amounts import short_time
 from session_magics.text.html import to_html
+from session_magics.together import all_at_once, stop_each
+from session_magics.verbs.agents import AgentVerbs
 from session_magics.verbs.doctor import examine
 from session_magics.verbs.envelope import success
 from session_magics.verbs.keys import key_bytes
 from session_magics.verbs.progress import Progress, Show, bar
 from session_magics.verbs.words import ANY_PORT
-
-if TYPE_CHECKING:
-    from session_magics.agents.attachments import Gallery
 
 READY_LIMIT = 60.0
 """Seconds that ``start --wait-for`` waits when not told."""
@@ -58,6 +58,7 @@ class Details(SessionInfo):
             ("program", shlex.join(self.argv)),
             ("directory", self.cwd),
             ("started", f"{created}, generation {self.generation}"),
+            ("tool", self.tool),
             ("labels", ", ".join(f"{key}={value}" for key, value in self.labels.items())),
             ("shell", self.shell),
             ("size", "{}x{}".format(*self.size)),
@@ -94,7 +95,7 @@ class Picture(str):
         printer.text(self._text)
 
 
-class Verbs:
+class Verbs(AgentVerbs):
     """The verbs over one registry. ``write`` puts text before the person while a verb still runs.
 
     ``terminal`` makes what shows a session live; None where nothing can: then its screen is shown as text. ``line``
@@ -126,11 +127,12 @@ class Verbs:
         options: dict[str, Any] = {"labels": dict(words.labels), "lifetime": words.lifetime}
         if words.size:
             options["size"] = words.size
-        if words.argv:
+        if words.argv or words.tool:
             command = Command(tuple(words.argv), words.cwd, dict(words.env))
             backend = words.backend or self._backend
             policy = {"restart": words.restart, "max_restarts": words.max_restarts}
-            session = self._registry.start(words.name, command, backend=backend, **policy, **options)
+            agent = {"tool": words.tool, "approve_all": words.approve_all, "parent": words.parent}
+            session = self._registry.start(words.name, command, backend=backend, **policy, **agent, **options)
         else:
             there = self._registry.find(words.name)
             state = None if there is None else there.state()
@@ -224,12 +226,6 @@ class Verbs:
         session = self._registry.get(words.name)
         return Picture(session.snapshot(styled=True)) if words.html else session.snapshot()
 
-    def _attachments(self, words: Namespace) -> Gallery:
-        from session_magics.agents.attachments import Attachments  # few need it
-
-        session = self._registry.get(words.name)
-        return Attachments(session.directory, session.info().cwd).scan()
-
     def _send(self, words: Namespace) -> None:
         data = (words.text or "").encode()
         data += b"".join(key_bytes(key) for key in words.keys)
@@ -261,7 +257,7 @@ class Verbs:
                 return self._registry.stop_all(words.labels, grace=grace, now=words.now, left=count.take)
         sessions = [self._registry.get(name) for name in dict.fromkeys(words.names)]  # all names before any stop
         with Progress(self._line, count.text):
-            stop_each(sessions, grace=grace, now=words.now, left=count.take)
+            stop_each(self._registry.family(sessions), grace=grace, now=words.now, left=count.take)
         return [session.name for session in sessions]
 
     def _restart(self, words: Namespace) -> Session | list[Session]:

@@ -51,7 +51,7 @@ def _line(content: dict[str, object]) -> str:
 def _row(row: Row) -> dict[str, object]:
     usage = row.usage
     used = asdict(usage) if usage is not None else {"cpu": None, "memory": None, "ports": []}
-    return {**_info(row.info), **used, "last_line": row.last_line}
+    return {**_info(row.info), **used, "last_line": row.last_line, "doing": row.doing}
 
 
 def _info(info: SessionInfo) -> dict[str, object]:

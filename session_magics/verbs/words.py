@@ -62,14 +62,24 @@ def _start_options(parser: OptionParser) -> None:
     port_help = "return when it listens on this TCP port, or on any"
     parser.option("--wait-port", metavar="N", nargs="?", const=ANY_PORT, type=kind.port, help=port_help)
     parser.option("--timeout", metavar="S", type=kind.timeout, help="seconds to wait for it")
+    parser.option("--tool", metavar="TOOL", type=kind.nonempty, help="a coding agent, of which only ARGS are given")
+    approve_help = "with the tool's own switch that has it ask nothing"
+    parser.option("--approve-all", action="store_true", help=approve_help)
+    parser.option("--parent", metavar="NAME", type=check_name, help="a session with whose program this one ends")
 
 
 def _finish_start(parser: OptionParser, call: Namespace) -> None:
     check_name(call.name)
     call.env, call.labels = dict(call.env), dict(call.labels)
     call.lifetime = call.lifetime or "detached"
-    if not call.argv and call.shell is None:
+    if not call.argv and call.shell is None and call.tool is None:
         parser.misuse("PROGRAM is missing")
+    if call.tool is not None and call.shell is not None:
+        parser.error("--tool and --shell are different things to start: give one")
+    if call.approve_all and call.tool is None:
+        parser.error("--approve-all belongs to --tool TOOL, which is missing")
+    if call.parent is not None and call.shell is not None:
+        parser.error("a shell for cells has no parent: leave out --parent, or take %session shell NAME")
     if call.argv and call.shell is not None:
         parser.error("--shell starts a shell and takes no PROGRAM: leave out one of them")
     if call.shell is not None and call.backend == "tmux":
@@ -200,11 +210,32 @@ def _finish_resize(parser: OptionParser, call: Namespace) -> None:
         parser.error(str(mistake))
 
 
+def _approve_options(parser: OptionParser) -> None:
+    allow_help = "what may be approved, such as 'git status', 'npm run *', 'Edit(src/**)'; may be repeated"
+    parser.option("--allow", metavar="RULE", type=kind.nonempty, action="append", default=[], help=allow_help)
+    parser.option("--deny", metavar="RULE", type=kind.nonempty, action="append", default=[], help="wins over --allow")
+    parser.option("--minutes", metavar="N", type=kind.minutes, help="for how long; 30 when not told")
+    parser.option("--most", metavar="N", type=kind.count, help="how many answers; 50 when not told")
+    parser.option("--off", action="store_true", help="of one session, or without NAME of all")
+
+
+def _finish_approve(parser: OptionParser, call: Namespace) -> None:
+    call.allow, call.deny = tuple(call.allow), tuple(call.deny)
+    given = bool(call.allow or call.deny or call.minutes is not None or call.most is not None)
+    if given and call.off:
+        parser.error("--off takes no rules and no limits: leave out one of them")
+    if given and call.name is None:
+        parser.misuse("NAME is missing")
+    if given and not call.allow:
+        parser.misuse("--allow RULE is missing: what no rule allows is asked")
+
+
 _NAME = ("name",)
 _START = (
     "NAME [--shell SH] [--cwd DIR] [--env K=V]… [--label K=V]… [--size RxC] [--lifetime kernel|detached]"
     " [--restart no|on-failure|always] [--max-restarts N[/TIME]] [--backend auto|native|tmux]"
-    " [--wait-for REGEX|--wait-port [N]] [--timeout S] [--] PROGRAM ARGS…"
+    " [--wait-for REGEX|--wait-port [N]] [--timeout S] [--parent NAME] [--tool TOOL [--approve-all] [--] ARGS…]"
+    " [--] PROGRAM ARGS…"
 )
 _CLEAN = "[--older TIME] [--keep N] [--total BYTES] [--label K=V]… [--dry-run]"
 
@@ -251,6 +282,18 @@ VERBS: Mapping[str, Verb] = {
     ),
     "clean": Verb(_CLEAN, "forget ended sessions by age, number or size", _clean_options, finish=_finish_list),
     "resize": Verb("NAME RxC", "set the size of the terminal", fixed=("name", "size"), finish=_finish_resize),
+    "approve": Verb(
+        "NAME [--allow RULE]… [--deny RULE]… [--minutes N] [--most N]|[NAME] --off",
+        "have an agent's questions answered by rule, for a time",
+        _approve_options,
+        finish=_finish_approve,
+        optional="name",
+    ),
+    "tools": Verb("", "list the coding agents that can be started, and where they are"),
+    "shell": Verb("NAME", "open a shell in a session's directory, which ends with it", fixed=_NAME),
+    "tmux": Verb(
+        "NAME ACTION", "have the tmux that holds a session split, zoom and the like", fixed=("name", "action")
+    ),
     "import": Verb(
         "FILE [--dry-run]", "take over the finished sessions of another registry", _import_options, ("file",)
     ),

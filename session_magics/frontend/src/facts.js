@@ -14,6 +14,7 @@
  * @property {[number, number]} size - rows, columns
  * @property {string} owner - the view that the size follows
  * @property {string} waiting - "" or what is waited for: "input", "secret"
+ * @property {string} doing - of a coding agent: what it does, and how its approval stands
  * @property {string} command - of a shell session: the command that runs
  */
 
@@ -34,7 +35,7 @@ export function elapsed(facts, now) {
 
 /** The look of the dot. @param {Facts} facts */
 export function mood(facts) {
-  if (facts.state === "running") return facts.waiting ? "waiting" : "running";
+  if (facts.state === "running") return facts.waiting || facts.doing?.startsWith("waiting") ? "waiting" : "running";
   if (facts.state === "backing-off") return "waiting";
   if (facts.state === "exited") return facts.code === 0 ? "done" : "failed";
   return facts.state === "unknown" ? "unknown" : "failed";
@@ -43,6 +44,7 @@ export function mood(facts) {
 /** @param {Facts} facts */
 export function badge(facts) {
   if (facts.waiting === "secret") return "waiting for input (hidden)";
+  if (facts.doing) return facts.state === "running" ? facts.doing : `${facts.text} · ${facts.doing}`;
   if (facts.waiting) return "waiting for input";
   return facts.text;
 }

@@ -6,6 +6,7 @@
  * @property {string} name
  * @property {string} state - running, backing-off, exited, failed, lost, unknown
  * @property {string} text - the state in words
+ * @property {string} doing - of a coding agent: what it does, and how its approval stands
  * @property {string} program
  * @property {string} directory
  * @property {number} since - Unix time of the start, or 0
@@ -41,7 +42,10 @@ const TOLD = 4;
 export const hasEnded = (row) => ENDED.has(row.state);
 
 /** Without the reason, which has no room. @param {Row} row */
-export const stateText = (row) => (row.busy ? `${row.busy} …` : row.text.replace(/ (\(|after ).*/s, ""));
+export const stateText = (row) => {
+  if (row.busy) return `${row.busy} …`;
+  return row.doing && row.state === "running" ? row.doing : row.text.replace(/ (\(|after ).*/s, "");
+};
 
 /** @param {number} seconds */
 export function age(seconds) {

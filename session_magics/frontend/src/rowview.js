@@ -95,7 +95,7 @@ export class RowView {
     const labels = Object.entries(row.labels).map((pair) => pair.join("="));
     const name = [row.name, ...(row.pid ? [`pid ${row.pid}`] : []), ...labels].join(" · ");
     this.#attribute(this.cells.name, "title", name);
-    this.#attribute(this.cells.state, "title", row.text);
+    this.#attribute(this.cells.state, "title", row.doing ? `${row.text} · ${row.doing}` : row.text);
     this.#attribute(this.cells.ports, "title", row.ports.join(", "));
     if (row.since === before?.since && row.until === before?.until) return;
     const times = row.since ? [`started ${clock(row.since)}`] : [];

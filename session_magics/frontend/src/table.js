@@ -200,6 +200,7 @@ export class TableView {
     if (this.held) wanted = this.#asBefore(wanted);
     this.still.remove();
     head.counts.textContent = counts(rows, wanted.length);
+    this.root.classList.toggle("sm-agents", rows.some((row) => row.doing));
     head.filter.hidden = !rows.length && !head.filter.value;
     this.table.hidden = !wanted.length;
     this.#tellEmpty(!wanted.length);

@@ -1,0 +1,144 @@
+"""Putting a session on record and its program on a terminal."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+
+from session_magics.backends import Start
+from session_magics.backends.choice import choose
+from session_magics.endings import Endings, over
+from session_magics.environment import environment
+from session_magics.errors import SessionExists, SessionNotRunning, StartFailed
+from session_magics.model import (
+    BackingOff,
+    Command,
+    Running,
+    Spec,
+    Unknown,
+    check_name,
+    check_size,
+    describe,
+)
+from session_magics.programs import check_command
+from session_magics.session import Session
+from session_magics.store.names import name_key
+
+CLAIM_TRIES = 3
+"""Tries for a name that others start and remove at the same time."""
+
+
+class Starting(Endings):
+    """How a registry starts sessions, whatever they run."""
+
+    def _start(
+        self,
+        spec: Spec,
+        env: Mapping[str, str | None],
+        *,
+        again: tuple[str, ...] = (),
+        conversation: str | None = None,
+        rc: bool = True,
+    ) -> Session:
+        """Start what the spec says; its id, owner, and moment, are filled in here. For the rest see ``Start``."""
+        name, shell = check_name(spec.name), spec.shell is not None
+        check_command(Command(spec.argv, spec.cwd, env))
+        owner = self.owner if spec.lifetime == "kernel" else None
+        spec = replace(
+            spec,
+            id=self.store.new_id(),
+            cwd=os.path.abspath(os.path.expanduser(spec.cwd)),
+            size=check_size(spec.size),
+            owner=owner,
+            created=time.time(),
+            backend=choose(self.backend, spec.backend, shell=shell),
+        )
+        parent = self._running(spec.parent) if spec.parent else None
+        self._clear_shadow(name, owner)
+        key = name_key(name, owner)
+        directory = self.store.create(spec)
+        try:
+            if conversation is not None:
+                from session_magics.agents.conversation import remember
+
+                remember(directory, conversation)
+            if spec.parent:
+                self.store.add_child(spec.parent, spec.id)
+            self._claim(key, spec.id)
+        except BaseException:
+            self.store.discard(spec.id)
+            raise
+        start = Start(
+            spec=spec,
+            directory=directory,
+            env=environment(env, session_id=spec.id, shell=shell),
+            program=spec.argv[0] if shell else None,
+            rc=rc,
+            owner=owner_process(owner),
+            name_file=self.store.name_file(key) if owner else None,
+            again=again,
+            parent=parent,
+        )
+        self._launch(start)
+        self.store.sweep_now_and_then()
+        return Session(self.store, self.backend, name, spec.id)
+
+    def _running(self, id: str) -> tuple[int, int]:
+        """Pid and start tick of a session's program; SessionNotRunning if it does not run."""
+        state, run = self.store.observed(id)
+        if not isinstance(state, Running) or run is None:
+            raise SessionNotRunning(self._name_of(id), describe(state))
+        return run.pid, run.tick
+
+    def _name_of(self, id: str) -> str:
+        return next((self._shown(key) for key, owner in self.store.names().items() if owner == id), id)
+
+    def _clear_shadow(self, name: str, owner: str | None) -> None:
+        """See to it that within this process the name will mean one session alone, of whatever lifetime."""
+        key = name_key(name, self.owner) if owner is None else name
+        id = self.store.resolve(key)
+        if id is None:
+            return
+        state = self.store.state(id)
+        if not over(state):
+            raise SessionExists(name, describe(state))
+        if owner is None:
+            self._end_what_lives_on(key, id, state)
+            self.store.remove(id, key)
+
+    def _launch(self, start: Start) -> None:
+        try:
+            self.backend.start(start)
+        except StartFailed as error:
+            self.store.record_failure(start.spec.id, error.reason)
+            raise
+
+    def _claim(self, key: str, id: str) -> None:
+        """Take the name, also from a session that has ended; that one's record goes."""
+        for _ in range(CLAIM_TRIES):
+            try:
+                self.store.claim(key, id)
+                return
+            except FileExistsError:
+                old = self.store.resolve(key)
+            if old is None:
+                continue
+            state = self.store.state(old)
+            if isinstance(state, Running | BackingOff | Unknown):
+                raise SessionExists(self._shown(key), describe(state))
+            self._end_what_lives_on(key, old, state)
+            try:
+                self.store.takeover(key, old, id)
+            except FileExistsError:
+                continue
+            self.store.discard(old)
+            return
+        raise SessionExists(self._shown(key), "others start and remove it at this moment")
+
+
+def owner_process(token: str | None) -> tuple[int, int] | None:
+    """Pid and start tick of the kernel that a token stands for."""
+    pid, _, tick = (token or "").partition("-")
+    return (int(pid), int(tick)) if pid.isdigit() and tick.isdigit() else None
