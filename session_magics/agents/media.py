@@ -113,7 +113,7 @@ class MediaScanner:
             data, self._partial = data[blank.start() :], False
         buffer = self._kept + data if self._kept else data
         found, position = _walk(buffer, self._position, last=False)
-        start = max(0, position - AROUND)
+        start = max(0, position - AROUND - 1)  # one more, so that what is kept does not look like a line's beginning
         self._kept, self._position = buffer[start:], position - start
         return found
 

@@ -121,7 +121,8 @@ def test_in_a_line_without_an_end_no_part_is_taken_for_the_whole() -> None:
     behind = b" b.png " + b"|" * (AROUND - 6) + b"q.png"
     assert fed(behind + b"z\n", [len(behind)]) == scan(behind + b"z\n") == [("b.png",)]
     before = b"w out/a.png " + b"y" * (AROUND - 8) + b" b.png,"
-    assert scan(before + b"z" * 2 * AROUND) == [("out/a.png",), ("b.png",)]
+    data = before + b"z" * 2 * AROUND
+    assert fed(data, [len(before) + 9]) == scan(data) == [("out/a.png",), ("b.png",)]
 
 
 def test_the_unfinished_line_is_no_mention_yet() -> None:
