@@ -338,27 +338,29 @@ def test_the_version_is_told() -> None:
 # ---- sizes
 
 
-@pytest.mark.parametrize("size", [(24, 60), (50, 132), (12, 40)])
+@pytest.mark.parametrize("size", [(80, 60), (80, 132), (12, 40)])
 def test_a_new_size_draws_everything_anew(start: Start, size: tuple[int, int]) -> None:
     terminal = start("plot", *FAST)
     answer_all(terminal)
     terminal.until(PLOTTED, AT_REST, gone="esc to interrupt")
     terminal.resize(size)
-    bottom = "╰" + "─" * (size[1] - 2) + "╯"
+    top, bottom = "╭" + "─" * (size[1] - 2) + "╮", "╰" + "─" * (size[1] - 2) + "╯"
     until(lambda: bottom in terminal.lines and terminal.text.endswith(AT_REST), what=lambda: terminal.text)
     assert terminal.text.split("\n")[-4:] == [
-        "╭" + "─" * (size[1] - 2) + "╮",
+        top,
         "│ >" + " " * (size[1] - 4) + "│",
         bottom,
         f"  {AT_REST}",
     ]
+    assert size[0] < 80 or terminal.lines[0] == top  # what has been said is there too, from its first line
 
 
 def test_a_question_follows_the_size(start: Start) -> None:
     terminal = start("plot", *FAST)
     terminal.until(CREATE)
-    terminal.resize((30, 60))
+    terminal.resize((60, 60))
     until(lambda: terminal.text.endswith("╰" + "─" * 58 + "╯"), what=lambda: terminal.text)
+    assert terminal.lines[0] == "╭" + "─" * 58 + "╮"
     terminal.until("❯ 1. Yes", "3. No, and tell Claude what to do differently (esc)")
     assert max(map(len, terminal.lines)) == 60
 
