@@ -8,7 +8,8 @@ from session_magics.backends.choice import abandoned, may_live_on
 from session_magics.catalogue import Catalogue
 from session_magics.errors import SessionExists, SessionNotFound, StoreError
 from session_magics.model import Exited, FailedToStart, Lost, SessionInfo, State, describe
-from session_magics.session import GRACE, Session, stop_each
+from session_magics.session import GRACE, Session
+from session_magics.together import stop_each
 
 
 class Endings(Catalogue):

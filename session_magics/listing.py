@@ -14,6 +14,7 @@ from session_magics import text
 from session_magics.errors import StoreError
 from session_magics.log import LogReader
 from session_magics.model import Exited, SessionInfo, describe
+from session_magics.text.amounts import short_bytes, short_time
 from session_magics.usage import Usage, UsageMeter
 
 if TYPE_CHECKING:
@@ -152,22 +153,6 @@ def _cells(row: Row, now: float) -> tuple[str, ...]:
 def _cut(cell: str, width: int | None) -> str:
     cell = cell.replace("\n", "⏎").replace("\t", " ")
     return cell if width is None or len(cell) <= width else cell[: width - 1] + "…"
-
-
-def short_time(seconds: float) -> str:
-    """Seconds in the largest unit of which there is one: 45s, 3m, 2h, 5d."""
-    for unit, length in (("d", 86400), ("h", 3600), ("m", 60)):
-        if seconds >= length:
-            return f"{int(seconds // length)}{unit}"
-    return f"{max(0, int(seconds))}s"
-
-
-def short_bytes(count: int) -> str:
-    """Bytes in the largest unit of which there is one: 12M."""
-    for unit, size in (("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10)):
-        if count >= size:
-            return f"{count / size:.1f}{unit}" if count < 10 * size and unit == "G" else f"{count // size}{unit}"
-    return f"{count}B"
 
 
 def last_line(info: SessionInfo) -> str:

@@ -41,8 +41,6 @@ from session_magics.store import Store
 from session_magics.store.names import name_key
 from session_magics.store.states import START_GRACE, STARTING
 
-CHILD_TRIES = 3
-"""Tries for a terminal child that others start at the same time."""
 CHILD_STEM = 58
 """Characters of the parent's name in that of its terminal child: names have 64 at most."""
 STARTING_STEP = 0.02
@@ -182,7 +180,8 @@ class Registry(Starting):
     def child_shell(self, parent: str) -> Session:
         """A login shell in a session's directory, which ends with it; the one that runs already, if there is one."""
         above = self.get(parent)
-        for _ in range(CHILD_TRIES):
+        deadline = time.monotonic() + START_GRACE
+        while True:
             running = [one for one in self.children(above.id) if one.tool == "shell" and one.running]
             if running:
                 return Session(self.store, self.backend, running[0].name, running[0].id)
@@ -191,10 +190,11 @@ class Registry(Starting):
             try:
                 command = Command((), info.cwd)
                 return self.start(name, command, tool="shell", parent=parent, lifetime=info.lifetime)
-            except SessionExists:
-                if (taken := self.find(name)) is None or taken.info().parent != above.id:
+            except SessionExists:  # another process was faster: use its shell once that is up
+                taken = self.find(name)
+                if time.monotonic() > deadline or (taken is not None and taken.info().parent != above.id):
                     raise
-        raise SessionExists(name, "others start and remove it at this moment")
+            time.sleep(STARTING_STEP)
 
     def _running_shell(self, name: str, shell: str | None) -> Session | None:
         session = self.find(name)

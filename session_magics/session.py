@@ -6,16 +6,14 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING
 
 from session_magics import text
 from session_magics.backends import Backend, Link
 from session_magics.backends.choice import abandoned
 from session_magics.errors import (
-    SessionError,
     SessionNotRunning,
     SessionUnresponsive,
     StopIncomplete,
@@ -29,10 +27,11 @@ from session_magics.shell import Attachment, Cell
 from session_magics.store import Store
 from session_magics.text.window import Window
 
+if TYPE_CHECKING:
+    from session_magics.exits import ExitWatch
+
 GRACE = 5.0
 """Seconds between asking a session's processes to end and forcing them."""
-CALLS_AT_ONCE = 32
-"""Threads of ``all_at_once``: each only waits for its holder."""
 LEAVING = 0.25
 """Seconds for a holder to go after its last answer; it takes 2 ms, unless something of the program lives on."""
 GOING = 2.0
@@ -40,8 +39,6 @@ GOING = 2.0
 LEAVING_STEP = 0.001
 INDEX_TAIL = 64 * 1024
 """Bytes of the index looked at for the command that runs; nothing but a few resizes ever comes behind its begin."""
-
-Value = TypeVar("Value")
 
 
 class Session:
@@ -231,6 +228,19 @@ class Session:
 
     # ---------------------------------------------------------------- the end
 
+    def on_exit(self, call: Callable[[Session], object]) -> ExitWatch:
+        """Have a function called with this session once its program has ended for good; ``cancel`` takes that back.
+
+        It is called in a thread of its own; at once if the program has ended already.
+        """
+        from session_magics.exits import ExitWatch
+
+        def ended() -> None:
+            self.settled()
+            call(self)
+
+        return ExitWatch(self.news, self.name, ended)
+
     def stop(self, grace: float = GRACE, *, now: bool = False) -> State:
         """End the program and everything it started; returns when all are gone.
 
@@ -293,45 +303,3 @@ class Session:
                 f"session {self.name!r} runs {info.argv[0]} and no shell of ours: %session send {self.name} TEXT"
             )
         return Attachment(self.connect(), self.directory, self.name, info.shell)
-
-
-def stop_each(
-    sessions: Sequence[Session],
-    *,
-    grace: float = GRACE,
-    now: bool = False,
-    left: Callable[[Sequence[str]], None] = lambda names: None,
-) -> None:
-    """Stop these sessions, all at once, with ``grace`` in seconds; for the rest see ``all_at_once``."""
-    all_at_once({session.name: partial(session.stop, grace, now=now) for session in sessions}, left=left)
-
-
-def all_at_once(
-    calls: Mapping[str, Callable[[], Value]], *, left: Callable[[Sequence[str]], None] = lambda names: None
-) -> list[Value]:
-    """Make these calls, one for each session, in threads; what they gave.
-
-    ``left`` is told the names of those that are not over yet: of all at first, and then from several threads.
-    Raises what the one that failed raised, or SessionError for several.
-    """
-    from concurrent.futures import ThreadPoolExecutor
-
-    if not calls:
-        return []
-    names = list(calls)
-    left(tuple(names))
-
-    def make(name: str) -> Value:
-        value = calls[name]()
-        names.remove(name)
-        left(tuple(names))
-        return value
-
-    with ThreadPoolExecutor(min(CALLS_AT_ONCE, len(calls))) as pool:
-        outcomes = [pool.submit(make, name) for name in calls]
-    errors = [error for outcome in outcomes if (error := outcome.exception())]
-    if len(errors) == 1:
-        raise errors[0]
-    if errors:
-        raise SessionError("; ".join(map(str, errors)))
-    return [outcome.result() for outcome in outcomes]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hypothesis import strategies as st
+from session_magics.agents.judge import Rules
 
 from session_magics.agents.approval import (
     STILL,
@@ -18,7 +19,6 @@ from session_magics.agents.approval import (
     Wait,
     decide,
 )
-from session_magics.agents.judge import Rules
 from session_magics.agents.prompts import Choice, Doing, Prompt
 
 GRANT = Grant(

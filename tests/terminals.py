@@ -22,6 +22,8 @@ from rounds import DEADLINE
 # Bytes that a PTY holds before it takes no more, or nearly.
 FULL = 3500
 CLI = (sys.executable, "-m", "session_magics")
+# The key that leaves ``attach``.
+DETACH = b"\x1c"
 
 # A program of which every key is shown in hex, raw; "q" ends it with status 5.
 KEYS = """

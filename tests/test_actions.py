@@ -66,6 +66,7 @@ def desk(root: Path) -> Iterator[Desk]:
         "true": script("well\n"),
         "paint": script("\x1b[31m<red>\x1b[m plain\n"),
         "false": script(code=1),
+        "plot": script("saved plot.png\n"),
     }
     with FakeBackend(programs, cells=lambda terminal, text: 0) as backend:
         yield Desk(Registry(root, backend=backend))
@@ -133,6 +134,19 @@ def test_a_snapshot_is_text_or_html(desk: Desk) -> None:
     picture = desk("snapshot paint --html")
     assert picture.startswith("<pre") and "&lt;red&gt;</span> plain" in picture
     assert picture._repr_html_() == picture and pretty(picture) == "<red> plain"
+
+
+def test_attachments_show_as_a_table_as_a_page_and_as_json(desk: Desk, tmp_path: Path) -> None:
+    desk(f"start one --cwd {tmp_path} plot").wait(5)
+    assert desk("attachments one") == [] and pretty(desk("attachments one")) == "no attachments"
+    (tmp_path / "plot.png").write_bytes(b"\x89PNG")
+    found = desk("attachments one")
+    assert isinstance(found, list) and [one.name for one in found] == ["plot.png"]
+    assert pretty(found).splitlines()[0].split() == ["NAME", "SIZE", "TYPE", "MODIFIED", "PATH"]
+    assert '<img src="data:image/png;base64,iVBORw==" ' in found._repr_html_()
+    [row] = json.loads(desk("attachments one --json"))["value"]
+    path = os.path.realpath(tmp_path / "plot.png")
+    assert row == {"path": path, "name": "plot.png", "size": 4, "mime": "image/png", "modified": found[0].modified}
 
 
 def test_info_is_a_session_info_that_shows_as_lines(desk: Desk) -> None:

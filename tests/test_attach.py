@@ -17,11 +17,10 @@ import pytest
 from rounds import rounds, sessions, until
 from session_magics import Command, Registry, Session
 from session_magics.cli.typing_in import DetachKey
-from terminals import CLI, KEYS, Terminal, attached
+from terminals import CLI, DETACH, KEYS, Terminal, attached
 
 pytestmark = pytest.mark.timeout(120)
 PROMPT = "ready> "
-DETACH = b"\x1c"
 
 
 @pytest.fixture

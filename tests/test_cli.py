@@ -132,6 +132,15 @@ def test_every_verb_gives_one_envelope(registry: Registry) -> None:
     assert "complete" in value("completion", "bash")
 
 
+def test_attachments_are_printed_as_a_table(registry: Registry, tmp_path: Path) -> None:
+    registry.start("a", Command(("echo", "see a.png"), str(tmp_path))).wait(10)
+    assert run("attachments", "a") == (0, "no attachments\n", "")
+    (tmp_path / "a.png").write_bytes(b"12345")
+    status, out, _ = run("attachments", "a")
+    assert status == 0 and [line.split()[:3] for line in out.splitlines()[1:]] == [["a.png", "5", "image/png"]]
+    assert [one["size"] for one in value("attachments", "a")] == [5]
+
+
 def test_failures_have_their_kind_in_the_envelope(registry: Registry) -> None:
     status, out, err = run("info", "--json", "nope")
     assert (status, err) == (1, "")

@@ -69,6 +69,10 @@ def words(line: str, registry: Registry | None = None) -> list[str]:
         ("import f --d", ["--dry-run"]),
         ("completion bash ", []),
         ("resize web 4", ["40x120"]),
+        ("tmux web sp", ["split-horizontally", "split-vertically"]),
+        ("start web --tool gem", ["gemini"]),
+        ("start web --tool claude -- ", [":files"]),
+        ("approve web --allow x --al", ["--allow"]),
     ],
 )
 def test_words_that_need_no_sessions(line: str, expected: list[str]) -> None:
@@ -79,6 +83,7 @@ def test_names_are_of_sessions_that_the_verb_is_for(registry: Registry) -> None:
     assert set(words("attach ", registry)) == {"web-one", "web-two"}
     assert set(words("info ", registry)) == {"web-one", "web-two", "done"}
     assert words("remove ", registry) == ["done"]
+    assert set(words("start new --parent ", registry)) == set(words("shell ", registry)) == {"web-one", "web-two"}
     assert words("stop web-one w", registry) == ["web-two"]
     assert words("attach web-one ", registry) == []
     assert words("wait --port web-t", registry) == words("wait --port 8000 web-t", registry) == ["web-two"]

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from rounds import until
 from session_magics import Command, Registry
-from session_magics.listing import WIDEST, Observer, last_line, short_bytes, short_time, table
+from session_magics.listing import WIDEST, Observer, last_line, table
+from session_magics.text.amounts import short_bytes, short_time
 
 
 def test_a_row_says_what_a_session_is_doing(real: Registry, tmp_path: Path) -> None:

@@ -34,7 +34,8 @@ def call(verb: str, *, json: bool = False, **expected: object) -> Namespace:
 
 
 def start(name: str, *argv: str, **given_options: object) -> Namespace:
-    unset = dict.fromkeys(("shell", "cwd", "size", "backend", "max_restarts", "wait_for", "wait_port", "timeout"))
+    values = "shell cwd size backend max_restarts wait_for wait_port timeout tool parent"
+    unset = {**dict.fromkeys(values.split()), "approve_all": False}
     other = {"env": {}, "labels": {}, "lifetime": "detached", "restart": "no"}
     return call("start", **{**unset, **other, "name": name, "argv": argv, **given_options})
 
@@ -46,6 +47,11 @@ def wait(**given_options: object) -> Namespace:
 
 def stop(*names: str, **given_options: object) -> Namespace:
     return call("stop", **{"names": names, "labels": {}, "all": False, "grace": None, "now": False, **given_options})
+
+
+def approve(name: str | None, **given_options: object) -> Namespace:
+    unset = {"allow": (), "deny": (), "minutes": None, "most": None, "off": False}
+    return call("approve", **{**unset, "name": name, **given_options})
 
 
 def clean(**given_options: object) -> Namespace:
@@ -159,6 +165,20 @@ def test_environment_values_are_not_in_the_repr() -> None:
         ("start web --env A=1 --label k=v p", start("web", "p", env={"A": "1"}, labels={"k": "v"})),
         ("start web --size 40x120 --lifetime kernel p", start("web", "p", size=(40, 120), lifetime="kernel")),
         ("start web --restart on-failure p", start("web", "p", restart="on-failure")),
+        ("start a --tool claude", start("a", tool="claude")),
+        ("start a --tool claude --approve-all -- -p hi", start("a", "-p", "hi", tool="claude", approve_all=True)),
+        ("start b --parent a p", start("b", "p", parent="a")),
+        ("tools", call("tools")),
+        ("shell a", call("shell", name="a")),
+        ("tmux a zoom", call("tmux", name="a", action="zoom")),
+        ("approve", approve(None)),
+        ("approve a", approve("a")),
+        ("approve --off", approve(None, off=True)),
+        ("approve a --allow 'git *' --allow ls --minutes 5", approve("a", allow=("git *", "ls"), minutes=5.0)),
+        (
+            "approve a --allow x --deny y --minutes 1h --most 3",
+            approve("a", allow=("x",), deny=("y",), minutes=60.0, most=3),
+        ),
         ("start web --backend tmux p", start("web", "p", backend="tmux")),
         ("start web --wait-for '^on \\d+' --timeout 9 p", start("web", "p", wait_for="^on \\d+", timeout=9.0)),
         ("info w", call("info", name="w")),
@@ -167,6 +187,7 @@ def test_environment_values_are_not_in_the_repr() -> None:
         ("tail -fn5 w", call("tail", name="w", lines=5, follow=True)),
         ("snapshot w", call("snapshot", name="w", html=False)),
         ("snapshot w --html", call("snapshot", name="w", html=True)),
+        ("attachments w", call("attachments", name="w")),
         ("send w hello   world", send("hello world")),
         ("send w 'echo \"a  b\" $x'", send('echo "a  b" $x')),
         ("send w ls -la --no-enter", send("ls -la", enter=False)),

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from session_magics.agents.attachments import Attachments
+from session_magics.agents.conversation import learn
 from session_magics.agents.grants import standing
 from session_magics.agents.prompts import read_screen
 from session_magics.agents.tools import Tool, tools
@@ -16,8 +18,15 @@ from session_magics.errors import SessionError, UsageMistake
 from session_magics.log import LogReader, log_changed
 from session_magics.model import Exited, SessionInfo
 from session_magics.text import strip_styles
+from session_magics.text.amounts import short_time
 from session_magics.text.screen import SNAPSHOT_BYTES, picture
 
+SHELL = "shell"
+"""The tool that is no agent: what a shell next to one does is not told."""
+EARLY = 256 * 1024
+"""Bytes of a log, from its beginning, in which the id of the conversation is looked for: tools tell it at first."""
+SCANNED = 4 * 1024 * 1024
+"""Bytes of the longest log in which attachments are counted for a line of a list; it takes up to 0.1 s."""
 QUIET = 0.8
 """Seconds without output after which a screen is read: agents draw a sign of working several times a second, and a
 reading takes up to 60 ms."""
@@ -32,10 +41,19 @@ class Activity:
     """What it waits for, in one line."""
     badge: str = ""
     """How its approval by rule stands, where that is on."""
+    after: float = 0.0
+    """Seconds that it took to finish."""
+    attachments: int = 0
+    """Files to look at that it has named and left."""
 
     def __str__(self) -> str:
-        doing = f"waiting: {self.question}" if self.state == "waiting" and self.question else self.state
-        return " · ".join(filter(None, (doing, self.badge)))
+        doing: str = self.state
+        if self.state == "waiting" and self.question:
+            doing = f"waiting: {self.question}"
+        elif self.state == "finished":
+            doing = f"finished after {short_time(self.after)}"
+        left = f"{self.attachments} attachment{'s'[: self.attachments != 1]}" if self.attachments else ""
+        return " · ".join(filter(None, (doing, left, self.badge)))
 
 
 NOTHING = Activity()
@@ -50,35 +68,48 @@ class ActivityReader:
 
     def read(self, info: SessionInfo) -> Activity:
         """What the program of a session does now. Raises nothing: what cannot be read is not told."""
-        if info.tool is None:
+        if info.tool in (None, SHELL):
             return NOTHING
-        if not info.running:
-            return Activity("finished") if isinstance(info.state, Exited) else NOTHING
         with contextlib.suppress(SessionError, OSError):
+            if not info.running:
+                return self._end(info)
             approval = standing(info.directory)
             state, question = self._screen(info)
             return Activity(state, question, approval.badge if approval is not None else "")
         return NOTHING
 
+    def _end(self, info: SessionInfo) -> Activity:
+        if not isinstance(info.state, Exited):
+            return NOTHING
+        known = self._known.get(info.id)
+        if known is None or known[0] != info.log_bytes or known[1].state != "finished":
+            left = len(Attachments(info.directory, info.cwd).scan()) if info.log_bytes <= SCANNED else 0
+            known = (info.log_bytes, Activity("finished", after=info.state.at - info.since, attachments=left))
+            self._known[info.id] = known
+        return known[1]
+
     def _screen(self, info: SessionInfo) -> tuple[Literal["", "working", "waiting", "idle", "finished"], str]:
         known = self._known.get(info.id)
-        if known is not None and known[0] == info.log_bytes:
+        if known is not None and known[0] == info.log_bytes and known[1].state != "finished":
             return known[1].state, known[1].question
         if time.time() - log_changed(str(info.directory)) < QUIET:
             return "working", ""
+        tool = self._tool(info)
         with LogReader(info.directory) as log:
             end = log.end()
+            if tool is not None:  # while it is there: the log may lose its beginning
+                learn(info.directory, tool, log, EARLY)
             data = log.bytes(max(0, end - SNAPSHOT_BYTES), end)
         shown = picture(data, info.size, behind=False, returns=False)
-        doing = read_screen([strip_styles(line) for line in shown.lines], shown.row, self._prompts(info))
+        prompts = tool.prompts if tool is not None else ""
+        doing = read_screen([strip_styles(line) for line in shown.lines], shown.row, prompts)
         self._known[info.id] = (info.log_bytes, Activity(doing.state, doing.question))
         return doing.state, doing.question
 
-    def _prompts(self, info: SessionInfo) -> str:
+    def _tool(self, info: SessionInfo) -> Tool | None:
         if self._tools is None:
             try:
                 self._tools = tools(Path(info.directory).parent.parent)
             except UsageMistake:  # whoever starts a tool is told what is wrong with their file
                 self._tools = tools()
-        tool = self._tools.get(info.tool or "")
-        return tool.prompts if tool is not None else ""
+        return self._tools.get(info.tool or "")

@@ -261,16 +261,14 @@ def _due(times: tuple[float, ...]) -> float:
 
 
 def _judge(grant: Grant, prompt: Prompt) -> Verdict:
-    if prompt.subject is None:
-        return Verdict("ask", "it could not be read whole")
-    match prompt.kind:
-        case "command":
-            return judge_command(prompt.subject, grant.rules, cwd=grant.cwd, home=grant.home)
-        case "edit" | "read":
-            return judge_path(prompt.subject, prompt.kind, grant.rules, cwd=grant.cwd, home=grant.home)
-        case "fetch":
-            return judge_url(prompt.subject, grant.rules)
-    return Verdict("ask", f"a question of kind {prompt.kind}")
+    match prompt.kind, prompt.subject:
+        case "command", str(command):
+            return judge_command(command, grant.rules, cwd=grant.cwd, home=grant.home)
+        case ("edit" | "read") as action, str(path):
+            return judge_path(path, action, grant.rules, cwd=grant.cwd, home=grant.home)
+        case "fetch", str(url):
+            return judge_url(url, grant.rules)
+    return Verdict("ask", "what it is about is not known")
 
 
 def _keys(choice: Choice | None, *, canonical: bool) -> str | None:

@@ -8,7 +8,6 @@ output and for what is due, and renders the screen only when that has come to re
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import select
@@ -17,7 +16,6 @@ import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from session_magics.agents import identity
 from session_magics.agents.approval import (
@@ -37,18 +35,16 @@ from session_magics.agents.approval import (
     encoded,
 )
 from session_magics.agents.audit import Trail, decode, encode
-from session_magics.agents.grants import FILE, LOCK, clock
+from session_magics.agents.grants import RecordWriter, clock, take_lock
 from session_magics.agents.prompts import Doing, read_screen
 from session_magics.backends.choice import Backends
-from session_magics.durable import write_atomic
 from session_magics.errors import SessionBusy, SessionError, SessionNotRunning, SessionUnresponsive, StoreError
-from session_magics.holder import processes
 from session_magics.log import LogReader
 from session_magics.model import Running, describe
 from session_magics.news import RECONNECT, STATE_CHECK
 from session_magics.session import Session
 from session_magics.store import Store
-from session_magics.text.escapes import strip_styles
+from session_magics.text import strip_styles
 
 NAP = 0.05
 """Seconds between looks at the length of the log while output comes."""
@@ -58,8 +54,6 @@ RENDER_SHARE = 50
 """Or so many times as long as one rendering took, if that is more: 2 % of a processor."""
 ANSWER_LOOK = 0.1
 """The same while the effect of an answer is awaited."""
-LOCK_TRIES, LOCK_STEP = 100, 0.01
-"""Tries for the lock, and seconds between them: who asks whether it is taken has it for a moment."""
 NOTHING = Doing("idle", None, "")
 
 
@@ -78,26 +72,6 @@ class Told:
         self.off = True
 
 
-class Record:
-    """What others may know: ``approval.json``."""
-
-    def __init__(self, directory: Path, grant: Grant) -> None:
-        self._path = f"{directory}/{FILE}"
-        self._fields: dict[str, Any] = {
-            "schema": 1, "pid": os.getpid(), "tick": processes.start_tick(os.getpid()), "tool": grant.tool,
-            "until": time.time() + grant.until - clock(), "most": grant.most, "left": grant.most, "answered": 0,
-            "allow": grant.rules.allow, "deny": grant.rules.deny, "enabled_by": grant.enabled_by,
-            "waiting": "", "off": "",
-        }  # fmt: skip
-
-    def write(self, **changes: object) -> None:
-        """Change some of it; the file is replaced in one step. Raises OSError."""
-        if changes and all(self._fields[key] == value for key, value in changes.items()):
-            return
-        self._fields |= changes
-        write_atomic(self._path, json.dumps(self._fields).encode())
-
-
 @dataclass(frozen=True)
 class View:
     """A rendered screen, and what it was rendered from."""
@@ -113,7 +87,7 @@ class View:
 class Approver:
     """Watches one session and answers, for ``run`` and until it returns."""
 
-    def __init__(self, session: Session, grant: Grant, told: Told, record: Record, trail: Trail) -> None:
+    def __init__(self, session: Session, grant: Grant, told: Told, record: RecordWriter, trail: Trail) -> None:
         self._session, self._grant, self._told = session, grant, told
         self._record, self._trail = record, trail
         self._log, self._news = LogReader(session.directory), session.news()
@@ -220,7 +194,7 @@ class Approver:
             case Answer(keys=keys):
                 return self._answer(keys, memory, sight)
             case Refuse(reason=reason):
-                self._record.write(waiting=f"waiting for you: {reason}")
+                self._record.write(waiting=reason)
             case Wait() if not memory.refused:
                 self._record.write(waiting="")
         return ""
@@ -343,8 +317,8 @@ def main() -> None:
     try:
         grant = decode(Grant, order["grant"])
         session = Session(Store(Path(order["root"])), Backends(), order["name"], order["id"])
-        lock = _lock(session.directory)
-        record = Record(session.directory, grant)
+        lock = take_lock(session.directory)
+        record = RecordWriter(session.directory, grant)
         record.write()
         trail = Trail(session.directory)
         approver = Approver(session, grant, told, record, trail)
@@ -360,17 +334,6 @@ def main() -> None:
         except Exception as error:
             record.write(off=f"it failed: {error!r}", waiting="")
     os.close(lock)
-
-
-def _lock(directory: Path) -> int:
-    fd = os.open(f"{directory}/{LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    for _ in range(LOCK_TRIES):
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return fd
-        except BlockingIOError:
-            time.sleep(LOCK_STEP)
-    raise SessionError("another approval has just been switched on")
 
 
 def _let_go() -> None:

@@ -64,7 +64,7 @@ def start_arguments(tool: Tool, args: Sequence[str], *, approve: bool) -> Argume
         return Arguments(tuple(args), None)
     switch = _approval(tool, line) if approve else ()
     given, conversation = _identity(tool, line)
-    before = tuple(word for item in line.items for word in item.words)
+    before = args[: len(args) - len(line.rest)]
     return Arguments((*before, *switch, *given, *line.rest), conversation)
 
 

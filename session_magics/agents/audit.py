@@ -97,6 +97,15 @@ def read(path: Path) -> Records:
     return Records(tuple(lines), tuple(notes))
 
 
+def newest(directory: Path, count: int) -> list[Record]:
+    """The last decisions of a session, oldest first; none if nothing was ever decided."""
+    found: list[Record] = []
+    for name in (FILE, FILE + OLDER):
+        if len(found) < count and (directory / name).exists():
+            found = [line for line in read(directory / name).lines if line.get("kind") == "decision"] + found
+    return found[-count:]
+
+
 def replay(path: Path, decide_again: Callable[[Record], Record]) -> list[tuple[Record, Record]]:
     """For each decision on record: as it was, and as ``decide_again`` (of ``approval``) makes it now."""
     return [(line["decision"], decide_again(line)) for line in read(path).lines if line.get("kind") == "decision"]

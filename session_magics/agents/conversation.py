@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import re
+from functools import lru_cache
 from pathlib import Path
 
 from session_magics.agents.tools import Tool
@@ -56,6 +57,7 @@ class IdCapture:
         return self.id
 
 
+@lru_cache(maxsize=1024)
 def _blank(control: str) -> str:
     """What an escape sequence or a run of controls means for the words around it."""
     if control[0] == "\r":
@@ -90,12 +92,16 @@ def remember(directory: Path, id: str) -> None:
         write_atomic(path, json.dumps({"id": id}).encode() + b"\n")
 
 
-def learn(directory: Path, tool: Tool, log: LogReader) -> str | None:
-    """The id of a session's conversation: the one that was kept, else the first in its log, which is then kept."""
+def learn(directory: Path, tool: Tool, log: LogReader, limit: int | None = None) -> str | None:
+    """The id of a session's conversation: the one that was kept, else the first in its log, which is then kept.
+
+    ``limit``: bytes of the log that are looked at, from its beginning; default: all.
+    """
     if (known := remembered(directory)) is not None or not tool.id_pattern:
         return known
     capture = IdCapture(tool)
-    for _, data in log.read(log.start(), log.end()):
+    begin = log.start()
+    for _, data in log.read(begin, log.end() if limit is None else min(log.end(), begin + limit)):
         if (found := capture.feed(data)) is not None:
             with contextlib.suppress(StoreError):  # a full disk: it is in the log still
                 remember(directory, found)

@@ -25,7 +25,7 @@ from typing import Any, Protocol
 from session_magics.agents.approval import Grant
 from session_magics.agents.audit import encode
 from session_magics.agents.judge import Rules
-from session_magics.durable import read_bounded
+from session_magics.durable import read_bounded, write_atomic
 from session_magics.environment import COOKIE
 from session_magics.errors import SessionError, UsageMistake
 from session_magics.holder import processes, trees, waiting
@@ -46,6 +46,8 @@ PATIENCE = 2.0
 KILLED = 3.0
 """Seconds after which one that was killed should be gone, however busy the machine."""
 STEP = 0.005
+LOCK_TRIES = 100
+"""For an approver that comes up: who asks whether it is on has the lock for a moment."""
 
 
 class ToolLike(Protocol):
@@ -72,7 +74,7 @@ class Standing:
     """Answers that it may still give."""
     answered: int
     reason: str
-    """On: why a question is left to the person, if one is. Off: why it went off."""
+    """On: why the question that waits is left to the person, if one is. Off: why it went off."""
     tool: str = ""
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
@@ -205,6 +207,40 @@ def locked(directory: Path) -> bool:
         return True
     finally:
         os.close(fd)
+
+
+# -------------------------------------------------------- for the approver alone
+
+
+class RecordWriter:
+    """Writes what others may know of an approval; only its own process does."""
+
+    def __init__(self, directory: Path, order: Grant) -> None:
+        self._path = f"{directory}/{FILE}"
+        self._fields: dict[str, object] = {
+            "schema": 1, "pid": os.getpid(), "tick": processes.start_tick(os.getpid()), "tool": order.tool,
+            "until": time.time() + order.until - clock(), "left": order.most, "answered": 0,
+            "allow": order.rules.allow, "deny": order.rules.deny, "enabled_by": order.enabled_by,
+            "waiting": "", "off": "",
+        }  # fmt: skip
+
+    def write(self, **changes: object) -> None:
+        """Change some of it; the file is replaced in one step. Raises OSError."""
+        if not changes or any(self._fields[key] != value for key, value in changes.items()):
+            self._fields |= changes
+            write_atomic(self._path, json.dumps(self._fields).encode())
+
+
+def take_lock(directory: Path) -> int:
+    """The descriptor of the lock that says *on*; raises SessionError if another approver has it."""
+    fd = os.open(f"{directory}/{LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    for _ in range(LOCK_TRIES):
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return fd
+        except BlockingIOError:
+            time.sleep(STEP)
+    raise SessionError("another approval has just been switched on")
 
 
 # ---------------------------------------------------------------------- checks

@@ -18,7 +18,6 @@ INTERPRETERS = re.compile(r"(?:node|nodejs|bun|deno|ruby|pypy3?|python)(?:[0-9.]
 LAUNCHERS = re.compile(r"(?:ba|z|da|k|fi)?sh|env|npx?|pnpm|uvx?|pipx|script|timeout|nice|nohup")
 """Programs that start another one and only wait for it; a group that they lead is known by what is below them."""
 SCRIPT_SUFFIX = re.compile(r"\.(?:py|pyz|js|mjs|cjs|ts)$")
-MODULE_SWITCH = "-m"
 TAKES_VALUE = frozenset({"-W", "-X", "-r", "--require", "--import", "--loader"})
 """Switches of interpreters of which the next word is no script."""
 RUNS_TEXT = frozenset({"-c", "-e", "-p", "--eval", "--print", "-"})
@@ -88,11 +87,9 @@ def names_of(image: str, argv: Sequence[str]) -> tuple[str, ...]:
 
 
 def _script(words: Sequence[str]) -> str:
-    """The script among an interpreter's arguments, or the module; empty if it runs none."""
+    """The script among an interpreter's arguments, or the module behind ``-m``; empty if it runs none."""
     rest = iter(words)
     for word in rest:
-        if word == MODULE_SWITCH:
-            return next(rest, "")
         if word in RUNS_TEXT:
             return ""
         if word in TAKES_VALUE:

@@ -10,8 +10,12 @@ from typing import Literal
 
 FOOTER_ROWS = 8
 """Rows below the options that may hold footers and status lines; a menu further up is not what is asked now."""
+CURSOR_BELOW = 3
+"""Rows below the last text where the cursor may be: after its line end, and the blank rows that some tools leave."""
 LABEL_ROWS = 4
 """Rows that one option's label may take, wrapped."""
+BOX_INDENT = 2
+"""Columns that a tool leaves free at the left of a box. What it quotes is further in."""
 BOX_ROWS = 400
 """Rows that are looked at above the options for the top of their box: more than any terminal has."""
 WRAP_SLACK = 6
@@ -31,8 +35,9 @@ _BARE = re.compile(r"( *(?:[❯›▶▸➤●○] +)?)()(\S.*)")
 _ANSWER = re.compile(
     r"(yes|no|ok|y|n|allow|accept|approve|reject|deny|cancel|continue|proceed|skip|always|exit|quit)\b", re.I
 )
-_INLINE = re.compile(r"(.*\S) +(\(\w\)[\w' ]+(?:/\(\w\)[\w' ]+)+)(?: *\[\w+\])?:? *")
+_INLINE = re.compile(r"(.*\S) +(\(\w\)[\w' ]+(?:/\(\w\)[\w' ]+)+)(?: *\[(\w+)\])?:? *")
 _YES_NO = re.compile(r"(.*\S) *[\[(](?:y/n|yes/no)[\])] *:? *", re.I)
+_SENTENCE = re.compile(r"[A-Z][a-z]+( [A-Za-z0-9 ,.'’:/_+-]+)+")
 _HINT = re.compile(r"(ctrl|enter|esc|tab|shift)\b.*|[⇆↑↓←→].*")
 _UNSEEN = {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"}
 """Categories of characters that show nothing, or turn the order of what is shown."""
@@ -66,7 +71,7 @@ class Menu:
     """The rows of the box above the options, without borders; without a box, those of the screen."""
     box: Box | None
     asked: str
-    """The question in the row of the options itself; empty if it stands above."""
+    """The question in the row of the options itself, with its indentation; empty if it stands above."""
 
 
 def cells(text: str) -> int:
@@ -112,6 +117,16 @@ def may_wrap(row: str, following: str, width: int) -> bool:
     return cells(row) + 1 + cells(following.split()[0]) > width - WRAP_SLACK
 
 
+def sentence_at(rows: list[str], width: int) -> int | None:
+    """Return the row where the sentence begins that ends rows; None if it is no sentence, or begins the first."""
+    for at in range(len(rows) - 1, 0, -1):
+        if _SENTENCE.fullmatch(joined(rows[at:])):
+            return at
+        if not may_wrap(rows[at - 1], rows[at], width):
+            return None
+    return None
+
+
 def joined(rows: Iterable[str]) -> str:
     """Return rows as one line."""
     return " ".join(row.strip() for row in rows)
@@ -127,11 +142,11 @@ def find_menu(lines: Sequence[str], row: int, is_footer: Callable[[str], bool]) 
 
     Args:
         lines: the screen, plain, top to bottom.
-        row: the cursor's. Programs that draw menus leave it among them or in the row below.
+        row: the cursor's. Programs that draw menus leave it in them or right below.
         is_footer: tells of a row without borders whether it may stand below a menu.
     """
     end = last_row(lines)
-    if end < 0 or row > end + 1:
+    if end < 0 or row > end + CURSOR_BELOW:
         return None
     if row == end and (menu := _inline(lines, end)):
         return menu
@@ -148,7 +163,7 @@ def find_menu(lines: Sequence[str], row: int, is_footer: Callable[[str], bool]) 
 
 def _inside(lines: Sequence[str], at: int) -> tuple[str, int] | None:
     """The border at the side of a row and its column, if it has one."""
-    found = re.match(f" *([{_SIDES}])", lines[at])
+    found = re.match(rf" {{0,{BOX_INDENT}}}([{_SIDES}])", lines[at])
     return (found[1], found.end() - 1) if found else None
 
 
@@ -195,7 +210,7 @@ def _options(rows: Sequence[str], pattern: re.Pattern[str]) -> tuple[int, tuple[
         if any(_indent(text) < found.start(3) for text in wrapped) or (options and found.start(2) != column):
             return None
         column = found.start(2)
-        label = " ".join([found[3].strip(), *(text.strip() for text in wrapped)])
+        label = " ".join(joined([found[3], *wrapped]).split())
         options.insert(0, Option(found[2], label, any(char in _POINTERS for char in found[1])))
         wrapped = []
         if numbered and found[2] == "1":
@@ -288,11 +303,15 @@ def _inline(lines: Sequence[str], end: int) -> Menu | None:
             if found := _INLINE.fullmatch(text):
                 parts = [part.strip() for part in found[2].split("/")]
                 options = [Option(f"{part[1].lower()}\r", part[1] + part[3:], False) for part in parts]
-                if len({option.key for option in options}) == len(options):
-                    return Menu(tuple(options), "inline", above, None, found[1].strip())
+                labels = [option.label.lower() for option in options]
+                if (
+                    len({option.key for option in options}) == len(options)
+                    and (found[3] or labels[0]).lower() in labels
+                ):
+                    return Menu(tuple(options), "inline", above, None, found[1])
             if found := _YES_NO.fullmatch(text):
                 options = [Option("y\r", "Yes", False), Option("n\r", "No", False)]
-                return Menu(tuple(options), "inline", above, None, found[1].strip())
+                return Menu(tuple(options), "inline", above, None, found[1])
     return None
 
 

@@ -21,6 +21,7 @@ from session_magics.agents.menus import (
     last_row,
     may_wrap,
     paragraphs,
+    sentence_at,
     unbordered,
     unnested,
     unseen,
@@ -31,6 +32,8 @@ QUESTION_ROWS = 4
 STATUS_ROWS = 16
 """Rows with text, from the bottom, in which a tool tells that it works, or shows where to type: the input box, its
 hints, and a list of what is to do stand below the sign of working."""
+_PLAIN = {"name", "kind", "reader", "prefix", "keys", "boxes"}
+"""Names in the catalogue of what is meant literally. Other texts are patterns of whole rows (``text``: of any part)."""
 _UNKNOWN = "shell"
 """The entry of the catalogue for programs of which nothing is known."""
 _WIDER = re.compile(
@@ -38,7 +41,6 @@ _WIDER = re.compile(
     re.I,
 )
 """Words of a label that agrees to more than what is asked now."""
-_SENTENCE = re.compile(r"[A-Z][a-z]+( [A-Za-z0-9 ,.'’:/_+-]+)+")
 _MASKED = re.compile(r".*\b(password|passphrase|passcode|pin|api[ _-]?key|access token|secret)\b[^:?]*[:?]", re.I)
 _ASKS = re.compile(r" *(Would you like|Do you want|Allow )\b")
 """How a row begins that may be a question, of prompts that the catalogue lacks, too."""
@@ -128,7 +130,7 @@ def read_screen(lines: Sequence[str], row: int, prompts: str, version: str | Non
     if any(_any(signs.busy, text) for text in status):
         return Doing("working")
     if menu:
-        question = menu.asked or _question_above(menu, lines)
+        question = menu.asked.strip() or _question_above(menu, lines)
         return Doing("waiting", _other(signs, question, menu), question)
     return _without_menu(lines, row, signs, status)
 
@@ -156,19 +158,14 @@ def _any(patterns: Iterable[re.Pattern[str]], text: str) -> bool:
 
 def _busy_above(lines: Sequence[str], menu: Menu, signs: Signs) -> bool:
     """Whether the tool says right above the box that it works, which it does not while it asks."""
-    if menu.box is None:
-        return False
-    above = next(
-        (text for at in range(menu.box.top, -1, -1) if (text := unbordered(lines[at])) and not is_edge(text)), ""
-    )
-    return _any(signs.busy, above)
+    rows = map(unbordered, reversed(lines[: menu.box.top + 1] if menu.box else ()))
+    return _any(signs.busy, next((text for text in rows if text and not is_edge(text)), ""))
 
 
 def _question_above(menu: Menu, lines: Sequence[str]) -> str:
     """The paragraph above the options, in one line."""
-    rows = list(menu.above)
-    if not any(row.strip() for row in rows) and menu.box:
-        rows = [lines[menu.box.top]]
+    is_open = menu.box and menu.box.kind == "open"
+    rows = [*lines[: menu.box.top + 1], *menu.above] if menu.box and is_open else menu.above
     found = list(paragraphs(rows))
     return joined(found[-1][-QUESTION_ROWS:]) if found else ""
 
@@ -186,17 +183,19 @@ def _other(signs: Signs, question: str, menu: Menu | None) -> Prompt | None:
 
 def _known(menu: Menu, signs: Signs, version: str | None) -> Prompt | None:
     """The prompt of the catalogue that the menu belongs to: its box, title, question and options all fit."""
+    fits = []
     for entry in signs.prompts:
         if not _of_version(entry, version) or (menu.box.kind if menu.box else "none") not in entry["boxes"]:
             continue
-        if found := _parts(menu, entry):
+        choices = _choices(menu, signs, entry)
+        found = _parts(menu, entry)
+        twins = any(choice.kind == "other" and not choice.label.isascii() for choice in choices)
+        if found and not twins and any(choice.kind in ("once", "no") for choice in choices):
             question, body = found
-            choices = _choices(menu, signs, entry)
-            if any(choice.kind == "once" for choice in choices) or any(choice.kind == "always" for choice in choices):
-                subject = _subject(body, question, menu, entry, signs)
-                text = "\n".join(menu.above) if menu.box else subject or ""
-                return Prompt(entry["name"], entry["kind"], question, subject, choices, text=text)
-    return None
+            subject = _subject(body, question, menu, entry, signs)
+            text = "\n".join(menu.above) if menu.box else subject or ""
+            fits.append(Prompt(entry["name"], entry["kind"], question, subject, choices, text=text))
+    return next((prompt for prompt in fits if prompt.subject is not None), fits[0] if fits else None)
 
 
 def _of_version(entry: Mapping[str, Any], version: str | None) -> bool:
@@ -226,11 +225,11 @@ def _key(option: Option, entry: Mapping[str, Any]) -> str:
 
 def _kind(label: str, signs: Signs) -> Literal["once", "always", "no", "other"]:
     label = label.replace("’", "'")
-    if _any(signs.options["no"], label):
+    if _any(signs.options.get("no", ()), label):
         return "no"
     if _WIDER.search(label):
         return "always"
-    return "once" if _any(signs.options["once"], label) else "other"
+    return "once" if _any(signs.options.get("once", ()), label) else "other"
 
 
 def _parts(menu: Menu, entry: Mapping[str, Any]) -> tuple[str, list[str]] | None:
@@ -258,16 +257,13 @@ def _parts(menu: Menu, entry: Mapping[str, Any]) -> tuple[str, list[str]] | None
 
 def _first_question(rows: list[str], entry: Mapping[str, Any]) -> tuple[str, list[str]] | None:
     """The parts where the question stands above what it is about; only if no other row may be the question."""
-    found = []
+    found: list[tuple[int, int | None]] = []
     for at, row in enumerate(rows):
-        ends = [
-            at + count
-            for count in range(1, QUESTION_ROWS + 1)
-            if entry["question"].fullmatch(joined(rows[at : at + count])) and at + count <= len(rows)
-        ]
-        if ends or _ASKS.match(row):
-            found.append((at, min(ends, default=at)))
-    if len(found) != 1 or found[0][0] == found[0][1]:
+        ends = range(at + 1, min(at + QUESTION_ROWS, len(rows)) + 1)
+        end = next((end for end in ends if entry["question"].fullmatch(joined(rows[at:end]))), None)
+        if end or _ASKS.match(row):
+            found.append((at, end))
+    if len(found) != 1 or found[0][1] is None:
         return None
     at, end = found[0]
     return joined(rows[at:end]), rows[end:]
@@ -275,27 +271,25 @@ def _first_question(rows: list[str], entry: Mapping[str, Any]) -> tuple[str, lis
 
 def _subject(body: list[str], question: str, menu: Menu, entry: Mapping[str, Any], signs: Signs) -> str | None:
     """What the question is about; None unless every character of it is on the screen."""
-    how = entry.get("subject")
-    if how and how["reader"] == "adjacent":
+    how = entry.get("subject", {"reader": "none"})
+    if how["reader"] == "adjacent":
         return _adjacent(body, signs)
-    if not how or any(_elided(row, signs) for row in body):
-        return None
     parts = list(paragraphs(unnested(body)))
-    while parts and any(pattern.fullmatch(joined(parts[0])) for pattern in how["before"]):
+    while parts and _any(how.get("before", ()), joined(parts[0])):
         parts.pop(0)
-    while parts and any(pattern.fullmatch(joined(parts[-1])) for pattern in how["after"]):
+    while parts and _any(how.get("after", ()), joined(parts[-1])):
         parts.pop()
-    width = menu.box.width if menu.box else 0
+    if not parts or how["reader"] == "none" or menu.box is None:
+        return None
     named = entry["question"].fullmatch(question)
     name = next((group for group in named.groups() if group), None) if named else None
-    if not parts:
-        return None
     if how["reader"] == "command":
-        return _command(parts, width, how) if name is None or name in joined(parts[0]) else None
-    rows = [row for row in parts[-1] if row.strip() not in how["skipped"]] if how["reader"] == "last" else parts[0]
+        return _command(parts, menu.box.width, how, signs) if name is None or name in joined(parts[0]) else None
+    last = how["reader"] == "last"
+    rows = [row for row in parts[-1] if not _any(how["skipped"], row.strip())] if last else parts[0]
     found = how["pattern"].fullmatch(rows[0].strip()) if rows else None
-    alone = len(rows) == 1 or (how["reader"] == "first" and not may_wrap(rows[0], rows[1], width))
-    if not found or not alone or "..." in found[1]:
+    alone = len(rows) == 1 or not (last or may_wrap(rows[0], rows[1], menu.box.width))
+    if not found or not alone or "..." in found[1] or _elided(found[1], signs):
         return None
     return str(found[1]) if name is None or f"/{found[1]}".endswith(f"/{name}") else None
 
@@ -306,19 +300,19 @@ def _elided(row: str, signs: Signs) -> bool:
 
 def _adjacent(body: list[str], signs: Signs) -> str | None:
     """The one row right above a question that has no box; what is further up is output of all kinds."""
-    if len(body) < 2 or not body[-1].strip() or body[-2].strip():
+    if len(body) < 2 or body[-1][:1] in ("", " ") or body[-2].strip():
         return None
-    subject = body[-1].strip()
+    subject = body[-1].rstrip()
     return None if subject.startswith("#") or is_edge(subject) or _elided(subject, signs) else subject
 
 
-def _command(parts: list[list[str]], width: int, how: Mapping[str, Any]) -> str | None:
+def _command(parts: list[list[str]], width: int, how: Mapping[str, Any], signs: Signs) -> str | None:
     """The command in the only paragraph, lines joined as they are; None if a line may be wrapped, or is cut off."""
-    if len(parts) != 1:
+    if len(parts) != 1 or any(_elided(row, signs) for row in parts[0]):
         return None
     rows = parts[0]
     if how.get("described") and len(rows) > 1:
-        at = _description(rows, width)
+        at = sentence_at(rows, width)
         if at is None:
             return None
         rows = rows[:at]
@@ -333,48 +327,25 @@ def _command(parts: list[list[str]], width: int, how: Mapping[str, Any]) -> str 
     return "\n".join([lines[0][len(prefix) :], *lines[1:]]) if lines[0].startswith(prefix) else None
 
 
-def _description(rows: list[str], width: int) -> int | None:
-    """Where the sentence begins that ends the rows and says what the command is for."""
-    for at in range(len(rows) - 1, 0, -1):
-        if _SENTENCE.fullmatch(joined(rows[at:])):
-            return at
-        if not may_wrap(rows[at - 1], rows[at], width):
-            return None
-    return None
-
-
-def _compiled(patterns: Iterable[str]) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(pattern) for pattern in patterns)
-
-
 @cache
 def _catalogue() -> Mapping[str, Signs]:
     text = importlib.resources.files("session_magics.agents").joinpath("prompts.json").read_text("utf-8")
-    data = json.loads(text)
+    data = json.loads(text, object_hook=_compiled)
     common = data.pop("common")
     return {name: _signs(tool, common) for name, tool in data.items()}
 
 
+def _compiled(data: dict[str, Any]) -> dict[str, Any]:
+    """An object of the catalogue with its patterns ready for use."""
+    for name in data.keys() - _PLAIN:
+        if isinstance(data[name], str):
+            data[name] = re.compile(data[name], re.I if name == "text" else 0)
+        elif isinstance(data[name], list) and all(isinstance(value, str) for value in data[name]):
+            data[name] = tuple(map(re.compile, data[name]))
+    return data
+
+
 def _signs(tool: Mapping[str, Any], common: Mapping[str, Any]) -> Signs:
-    lists = {
-        name: _compiled([*tool.get(name, ()), *common.get(name, ())])
-        for name in ("busy", "idle", "footers", "waiting", "elided")
-    }
-    options = {kind: _compiled(tool.get("options", {}).get(kind, ())) for kind in ("once", "no")}
-    others = tuple(
-        {**entry, "text": re.compile(entry["text"], re.I)} for entry in (*tool.get("others", ()), *common["others"])
-    )
-    return Signs(**lists, options=options, prompts=tuple(map(_entry, tool.get("prompts", ()))), others=others)
-
-
-def _entry(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    entry = {**data, **{name: re.compile(data[name]) for name in ("question", "title") if name in data}}
-    if how := data.get("subject"):
-        lists = {name: _compiled(how.get(name, ())) for name in ("before", "after")}
-        entry["subject"] = {
-            "skipped": (),
-            **how,
-            **lists,
-            **({"pattern": re.compile(how["pattern"])} if "pattern" in how else {}),
-        }
-    return entry
+    names = ("busy", "idle", "footers", "waiting", "elided", "others")
+    lists = {name: (*tool.get(name, ()), *common.get(name, ())) for name in names}
+    return Signs(**lists, options=tool.get("options", {}), prompts=tuple(tool.get("prompts", ())))

@@ -344,8 +344,7 @@ def _read(fd: int, deadline: float) -> bytes:
     data, poll = b"", select.poll()
     poll.register(fd)
     while (left := deadline - time.monotonic()) > 0 and poll.poll(left * 1000):
-        piece = os.read(fd, PROBE_BYTES - len(data))  # of nothing at all, once there is enough
-        if not piece:
+        if not (piece := os.read(fd, PROBE_BYTES - len(data))):  # the end, or enough
             break
         data += piece
     return data

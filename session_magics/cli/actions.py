@@ -103,9 +103,9 @@ def _text(value: object) -> str | None:
         case Listing() if sys.stdout.isatty():
             width = os.get_terminal_size(sys.stdout.fileno()).columns
             shown = "\n".join(fit(line.translate(HIDDEN), width) for line in str(value).split("\n"))
-        case [] if not isinstance(value, Listing):
+        case [] if type(value) is list:  # others know how to show themselves
             return None
-        case list() if not isinstance(value, Listing):
+        case list() if type(value) is list:
             shown = "\n".join(filter(None, map(_text, value)))
         case None:
             return None

@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from session_magics.backends.tmux import ACTIONS
 from session_magics.cli.words import SHELLS, VERBS
 from session_magics.errors import SessionError
 from session_magics.model import SessionInfo, describe
@@ -22,12 +23,12 @@ from session_magics.verbs.words import Verb
 
 FILES, DIRECTORIES, COMMANDS = ":files", ":directories", ":commands"
 
-MANY = frozenset(("--env", "--label", "--key"))
+MANY = frozenset(("--allow", "--deny", "--env", "--label", "--key"))
 """Options that may be repeated."""
 HELP_LIMIT = 60
 """Characters of what is told about a session."""
 UNPRINTABLE = dict.fromkeys((*range(32), *range(127, 160)), "�")
-RUNNING_ONLY = frozenset(("attach", "interrupt", "resize", "send", "stop", "wait"))
+RUNNING_ONLY = frozenset(("attach", "interrupt", "resize", "send", "shell", "stop", "tmux", "wait"))
 """Verbs for which a session that has ended is no use."""
 ENDED_ONLY = frozenset(("remove",))
 SIZES = ("24x80", "40x120", "50x160")
@@ -63,6 +64,15 @@ def _sessions() -> list[SessionInfo]:
         return []
 
 
+def _tools() -> list[str]:
+    from session_magics.agents.tools import tools
+
+    try:
+        return list(tools(Registry().store.root))
+    except SessionError:  # whoever starts one is told what is wrong with the user's file
+        return list(tools())
+
+
 def candidates(words: Sequence[str], sessions: Callable[[], Iterable[SessionInfo]]) -> list[Candidate]:
     """What could stand in place of the last word; of sessions, those that the verb can do something with."""
     *before, word = words
@@ -92,13 +102,15 @@ def _of_verb(
         if word.startswith("-"):
             return [Candidate(flag, text) for flag, text in options.described() if flag not in before or flag in MANY]
     if name == "start":
-        return [Candidate(COMMANDS if len(plain) == 1 else FILES)] if plain else []
+        return [Candidate(COMMANDS if len(plain) == 1 and "--tool" not in before else FILES)] if plain else []
     if name == "completion":
         return [Candidate(shell) for shell in SHELLS] if not plain else []
     if name == "import":
         return [Candidate(FILES)] if not plain else []
     if name == "resize" and len(plain) == 1:
         return [Candidate(size) for size in SIZES]
+    if name == "tmux" and len(plain) == 1:
+        return [Candidate(action) for action in ACTIONS]
     if verb.tail == "names" or (not plain and (verb.fixed or verb.optional)):
         return _names(name, sessions(), plain)
     return []
@@ -134,6 +146,10 @@ def _values(
         return [Candidate(DIRECTORIES)]
     if flag == "--label":
         values = sorted({f"{key}={value}" for info in sessions() for key, value in info.labels.items()})
+    elif flag == "--parent":
+        values = sorted(info.name for info in sessions() if info.running)
+    elif flag == "--tool":
+        values = _tools()
     elif flag in ("--key", "--detach-key"):
         values = list(KEYS)
     else:

@@ -184,7 +184,10 @@ def _commands(size: tuple[int, int], name: bytes) -> list[bytes]:
             b"new-session", b"-d", b"-s", name, b"-x", b"%d" % columns, b"-y", b"%d" % rows,
             b"--", python, b"-I", b"-S", script, gate.PROGRAM,
         ),
-        (b"set", b"-g", b"window-size", b"manual"),  # whoever attaches; before there is a window tmux 3.3 crashes on it
+        (b"set", b"-p", b"-t", PANE.encode(), b"remain-on-exit", b"on"),  # and no pane that somebody opens beside it
+        (b"set", b"-g", b"remain-on-exit", b"off"),
+        # Whoever attaches. Where no window has that size, or a new one is opened with it, tmux 3.3 crashes on it.
+        (b"set", b"-w", b"-t", PANE.encode(), b"window-size", b"manual"),
         _hand_over(),
     ]  # fmt: skip
     words: list[bytes] = []

@@ -199,6 +199,17 @@ def a_policy_gives_up_at_its_limit(rig: Rig) -> None:
                 rig.registry.restart(session.name)
 
 
+def a_restart_may_bring_another_program(rig: Rig) -> None:
+    """It is the one that every later generation starts, too."""
+    with rig.started("print", "66", 0, 3, ready=False, restart="always") as session:
+        same(session.wait_for("f", LIMIT), "f", "output of the first program")
+        with session.link() as link:
+            link.restart(LIMIT, rig.argv("print", "67", 0, 3))
+        with session.news() as news:
+            while not session.output().endswith(b"gg"):
+                same(news.wait(NO_OFFSET, time.monotonic() + LIMIT), True, "two generations of the second program")
+
+
 def a_group_is_stopped_by_its_label(rig: Rig) -> None:
     """All that carry it, and no other."""
     labels = {"crew": "a", "part": "b"}
@@ -301,6 +312,7 @@ CHECKS: tuple[Callable[[Rig], None], ...] = (
     a_restart_is_the_next_generation,
     a_policy_starts_a_program_again,
     a_policy_gives_up_at_its_limit,
+    a_restart_may_bring_another_program,
     a_group_is_stopped_by_its_label,
     the_state_is_read_from_the_directory_alone,
     two_links_serve_two_callers,

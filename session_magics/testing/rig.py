@@ -38,11 +38,14 @@ class Rig:
         self.registry, self.shell = registry, shell
         self._argv = argv or real_argv
 
+    def argv(self, behaviour: str, *words: object) -> tuple[str, ...]:
+        """What runs a program with that behaviour."""
+        return self._argv(behaviour, *map(str, words))
+
     @contextlib.contextmanager
     def started(self, behaviour: str, *words: object, ready: bool = True, **options: Any) -> Iterator[Session]:
         """A session with a behaviour, which is ended with the block; ``ready``: wait until it says so."""
-        argv = self._argv(behaviour, *map(str, words))
-        session = self.registry.start(f"check-{behaviour}", Command(argv), **options)
+        session = self.registry.start(f"check-{behaviour}", Command(self.argv(behaviour, *words)), **options)
         try:
             if ready:
                 session.wait_for("ready", LIMIT)

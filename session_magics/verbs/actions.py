@@ -14,13 +14,15 @@ from typing import Any
 from session_magics.cleaning import clean
 from session_magics.errors import SessionError, SessionExists, SessionNotRunning, WaitTimeout
 from session_magics.importing.report import Report
-from session_magics.listing import Listing, Observer, last_line, short_time
+from session_magics.listing import Listing, Observer, last_line
 from session_magics.model import BackingOff, Command, Lost, Running, SessionInfo, describe
 from session_magics.readiness import wait_port, wait_silence
 from session_magics.registry import Registry
-from session_magics.session import GRACE, Session, all_at_once, stop_each
+from session_magics.session import GRACE, Session
 from session_magics.text import strip_styles
+from session_magics.text.amounts import short_time
 from session_magics.text.html import to_html
+from session_magics.together import all_at_once, stop_each
 from session_magics.verbs.agents import AgentVerbs
 from session_magics.verbs.doctor import examine
 from session_magics.verbs.envelope import success
@@ -56,6 +58,7 @@ class Details(SessionInfo):
             ("program", shlex.join(self.argv)),
             ("directory", self.cwd),
             ("started", f"{created}, generation {self.generation}"),
+            ("tool", self.tool),
             ("labels", ", ".join(f"{key}={value}" for key, value in self.labels.items())),
             ("shell", self.shell),
             ("size", "{}x{}".format(*self.size)),

@@ -5,18 +5,22 @@ from __future__ import annotations
 import time
 from argparse import Namespace
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from session_magics.agents.audit import Record, newest
-from session_magics.agents.grants import Standing, grant, revoke_all, standing
-from session_magics.agents.tools import Installed, find, installed, tools, version
 from session_magics.registry import Registry
 from session_magics.session import Session
+
+if TYPE_CHECKING:  # most verbs need none of it
+    from session_magics.agents.attachments import Gallery
+    from session_magics.agents.audit import Record
+    from session_magics.agents.grants import Standing
+    from session_magics.agents.tools import Installed
 
 LAST_DECISIONS = 10
 """Decisions that ``approve NAME`` shows."""
 
 
-class Tools(list[Installed]):
+class Tools(list["Installed"]):
     """What ``tools`` returns: the tools, shown as a table."""
 
     def _repr_pretty_(self, printer: object, _cycle: bool) -> None:
@@ -48,7 +52,15 @@ class AgentVerbs:
     _terminal: Callable[..., object] | None
 
     def _tools(self, words: Namespace) -> Tools:
+        from session_magics.agents.tools import installed, tools
+
         return Tools(installed(tools(self._registry.store.root)))
+
+    def _attachments(self, words: Namespace) -> Gallery:
+        from session_magics.agents.attachments import Attachments  # few need it
+
+        session = self._registry.get(words.name)
+        return Attachments(session.directory, session.info().cwd).scan()
 
     def _shell(self, words: Namespace) -> object:
         session = self._registry.child_shell(words.name)
@@ -62,6 +74,9 @@ class AgentVerbs:
         act(self._registry.get(words.name).info(), words.action)
 
     def _approve(self, words: Namespace) -> Approvals:
+        from session_magics.agents.audit import FILE, read
+        from session_magics.agents.grants import revoke_all, standing
+
         sessions = [self._registry.get(words.name)] if words.name else self._every()
         if words.off:
             names = revoke_all(sessions)
@@ -70,10 +85,15 @@ class AgentVerbs:
             return Approvals([_told(sessions[0], self._granted(sessions[0], words))])
         told = [_told(session, found) for session in sessions if (found := standing(session.directory)) is not None]
         if words.name:
-            told += map(_decision, newest(sessions[0].directory, LAST_DECISIONS))
+            path = sessions[0].directory / FILE
+            lines = read(path).lines if path.exists() else ()
+            told += [_decision(line) for line in lines if line.get("kind") == "decision"][-LAST_DECISIONS:]
         return Approvals(told or ["approval was never on: approve NAME --allow RULE"])
 
     def _granted(self, session: Session, words: Namespace) -> Standing:
+        from session_magics.agents.grants import grant
+        from session_magics.agents.tools import find, tools, version
+
         info = session.info()
         tool = tools(self._registry.store.root).get(info.tool or "")
         program = find(tool) if tool is not None else None

@@ -117,7 +117,10 @@ class OptionParser(argparse.ArgumentParser):
         flag = word.partition("=")[0]
         near = difflib.get_close_matches(flag, self.takes_value, n=1)
         hint = f"did you mean {near[0]}?" if near else f"it has {' '.join(self.takes_value)}"
-        dashes = {"argv": " (options of the program go after its name)", "text": " (text with a dash goes after --)"}
+        dashes = {
+            "argv": " (options of the program go after its name, those of a tool after --)",
+            "text": " (text with a dash goes after --)",
+        }
         self.error(f"no option {flag[:40]!r}: {hint}{dashes.get(tail, '')}")
 
 

@@ -246,6 +246,7 @@ VERBS: Mapping[str, Verb] = {
     "tail": Verb("NAME [-n 20] [-f]", "show the last lines of the output as text", _tail_options, _NAME),
     "show": Verb("NAME [--read-only] [--rows N]", "show a live terminal of a session", _show_options, _NAME),
     "snapshot": Verb("NAME [--html]", "show what the terminal's screen shows now", _snapshot_options, _NAME),
+    "attachments": Verb("NAME", "show the images and videos that the output names", fixed=_NAME),
     "send": Verb(
         "NAME TEXT… [--no-enter] [--key KEY]…", "type text or keys", _send_options, _NAME, "text", _finish_send
     ),

@@ -40,7 +40,7 @@ def test_rules(case: str) -> None:
 def test_the_key_is_the_one_that_the_menu_shows() -> None:
     shuffled = (CHOICES[2], replace(CHOICES[1], selected=True), Choice("7", "Yes", "once", False))
     decision, _ = decide(GRANT, Memory(), replace(SIGHT, doing=choices(*shuffled)))
-    assert decision == Answer("7", "git *", choices(*shuffled).prompt.digest)  # type: ignore[union-attr]
+    assert isinstance(decision, Answer) and decision.keys == "7"
 
 
 @pytest.mark.parametrize(("key", "canonical", "typed"), [("y", False, "y"), ("y\r", False, "y\r"), ("y", True, "y\r")])

@@ -84,6 +84,15 @@ def test_one_older_file_is_kept(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == [newest.name, older.name]
 
 
+def test_the_newest_decisions_are_found_in_both_files(tmp_path: Path) -> None:
+    assert audit.newest(tmp_path, 3) == []
+    with contextlib.closing(Trail(tmp_path, limit=200)) as trail:
+        for number in range(10):
+            trail.append({"kind": "decision", "number": number, "filler": "x" * 100})
+            trail.append({"kind": "outcome"})
+    assert [one["number"] for one in audit.newest(tmp_path, 2)] == [8, 9]
+
+
 def test_a_link_in_its_place_is_refused(tmp_path: Path) -> None:
     (tmp_path / audit.FILE).symlink_to(tmp_path / "elsewhere")
     with contextlib.closing(Trail(tmp_path)) as trail, pytest.raises(StoreError):

@@ -6,6 +6,7 @@ import os
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from agent_screens import write_agent
@@ -69,6 +70,13 @@ def test_below_a_shell_that_only_waits(real: Registry, tmp_path: Path) -> None:
 
 def test_a_shell_that_runs_nothing_is_itself(real: Registry) -> None:
     assert set(shown(real, "bash", "-c", "echo ready; read x; true") or ()) == {"bash"}
+
+
+def test_a_shell_in_the_foreground_does_not_stand_for_its_jobs(real: Registry, tmp_path: Path) -> None:
+    session = real.start("a", Command(("bash", "-c", f"set -m; {agent(tmp_path)} & read x; true")))
+    pid = session.info().pid or 0
+    until(lambda: any("claude" in identity.names(child.pid) for child in psutil.Process(pid).children()))
+    assert set(foreground(pid) or ()) == {"bash"}
 
 
 def test_another_program_in_the_foreground_counts_alone(real: Registry, tmp_path: Path) -> None:

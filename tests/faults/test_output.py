@@ -24,10 +24,9 @@ from session_magics.backends import native
 from session_magics.holder import launch, logfile
 from session_magics.log import LogReader
 from session_magics.text import LineModel
-from terminals import CLI, KEYS, Terminal, attached
+from terminals import CLI, DETACH, KEYS, Terminal, attached
 
 BACKENDS = ("native", "tmux")
-DETACH = b"\x1c"
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="finds processes through /proc"),

@@ -1,0 +1,357 @@
+"""Words of shell text: quotes removed, expansions followed as far as the text alone tells."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from session_magics.agents.braces import TooMany, alternatives
+
+# Stands in a word for what only running would tell. Shell text cannot hold it.
+UNKNOWN = "\0"
+# Levels of substitutions, groups and wrapped commands that are followed; honest text needs three or four.
+DEPTH_LIMIT = 24
+# Characters that variables may add to one text: a few lines can otherwise double one another without end.
+EXPANSION_LIMIT = 8192
+
+_PLAIN = re.compile(r"[^\s;&|<>()\\'\"$`]+")
+_IN_DOUBLE = re.compile(r"[^\\\"$`]+")
+_IN_BRACES = re.compile(r"[^\\'\"$`}]+")
+_IN_DOCUMENT = re.compile(r"[^\\$`]+")
+_NAME = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!-]", re.ASCII)
+_PARAMETER = re.compile(r"([#!]?)([A-Za-z_]\w*|\d+|[@*#?$!-])(\[[^\]$`]*\])?", re.ASCII)
+_DEFAULT = re.compile(r":?[-=+?]")
+_ANSI = re.compile(
+    r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})|c(.)|(.))|([^\\']+)", re.S
+)
+_ANSI_LETTERS = {"a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+
+
+class NotUnderstood(Exception):
+    """The text is cut off, or uses something that the reader does not follow."""
+
+
+@dataclass(frozen=True)
+class Word:
+    """One argument.
+
+    ``sure``: the text alone gives the value; without it ``text`` is the best guess.
+    ``inside``: the commands, by index, whose output is or may be part of the word.
+    """
+
+    text: str
+    sure: bool = True
+    glob: bool = False
+    inside: tuple[range, ...] = ()
+
+
+@dataclass
+class Pieces:
+    """A word while it is read; ``mask`` has a letter for each character: plain, quoted, or from a variable."""
+
+    text: list[str] = field(default_factory=list)
+    mask: list[str] = field(default_factory=list)
+    sure: bool = True
+    quoted: bool = False
+    inside: tuple[range, ...] = ()
+
+    def add(self, text: str, kind: str, *, sure: bool = True) -> None:
+        self.text.append(text)
+        self.mask.append(kind * len(text))
+        self.sure = self.sure and sure
+        self.quoted = self.quoted or kind == "q"
+
+
+@dataclass
+class Variables:
+    """What the text itself says about variables; ``home`` and ``directory`` are known from outside."""
+
+    home: str
+    directory: str
+    values: dict[str, Sequence[Word]] = field(default_factory=dict)
+    left: int = EXPANSION_LIMIT
+    moved: bool = False
+
+    def value(self, name: str) -> Word | None:
+        """The value as a guess; only HOME and PWD, while the text leaves them alone, are sure."""
+        if name in self.values:
+            words = self.values[name]
+            text = " ".join(word.text for word in words)
+            self.left -= len(text)
+            return Word(text if self.left > 0 else UNKNOWN, sure=False, inside=sum((word.inside for word in words), ()))
+        if name == "HOME":
+            return Word(self.home)
+        if name == "PWD":
+            return Word(self.directory, sure=not self.moved)
+        if name == "IFS":
+            return Word(" ", sure=False)
+        if name in "@*123456789":  # a text that is run as it stands has no positional parameters
+            return Word("", sure=False)
+        return Word("$0", sure=False) if name == "0" else None
+
+    def several(self, name: str) -> bool:
+        """Whether the variable takes several values in turn; each counts, so even quotes do not join them."""
+        return len(self.values.get(name, ())) > 1
+
+    def tilde(self, prefix: str) -> str | None:
+        """The directory that ``~`` or ``~name`` stands for."""
+        if prefix == "~":
+            return self.home
+        if prefix in ("~+", "~root"):
+            return self.directory if prefix == "~+" else "/root"
+        if re.fullmatch(r"~[A-Za-z_][\w.-]*", prefix):
+            return self.home.rpartition("/")[0] + "/" + prefix[1:]
+        return None
+
+
+class WordReader(ABC):
+    """A cursor over shell text that reads words; the commands in their substitutions are its heir's to read."""
+
+    def __init__(self, text: str, variables: Variables, depth: int) -> None:
+        self.text, self.at, self.variables, self.depth = text, 0, variables, depth
+
+    @abstractmethod
+    def substituted(self) -> Word:
+        """Reads commands up to the closing parenthesis, and guesses what they print."""
+
+    @abstractmethod
+    def nested(self, text: str) -> Word:
+        """Reads the text of a substitution in backquotes, and guesses what it prints."""
+
+    def starts(self, *prefixes: str) -> bool:
+        return self.text.startswith(prefixes, self.at)
+
+    def here(self) -> str:
+        return self.text[self.at : self.at + 1]
+
+    def words(self) -> list[Word]:
+        """The word at the cursor, as the arguments that it becomes."""
+        return self._fields(self._pieces())
+
+    def value(self) -> Word:
+        """The value of an assignment or the target of a redirection at the cursor: one word, not split."""
+        pieces = self._pieces()
+        return self._word("".join(pieces.text), "".join(pieces.mask), pieces.sure, pieces.inside)
+
+    def document(self) -> Word:
+        """All the text as the body of a here-document whose delimiter is not quoted."""
+        pieces = Pieces()
+        while self.at < len(self.text):
+            self._quoted_piece(pieces, _IN_DOCUMENT, "$`\\\n")
+        return Word("".join(pieces.text), pieces.sure, inside=pieces.inside)
+
+    def _pieces(self) -> Pieces:
+        pieces = Pieces()
+        while self.at < len(self.text):
+            if self.starts("<(", ">("):
+                self.at += 2
+                pieces.inside += self.substituted().inside
+                pieces.add("/dev/fd/63", "q")
+            elif self.here() in " \t\n;&|<>()":
+                break
+            else:
+                self._piece(pieces, _PLAIN)
+        return pieces
+
+    def _piece(self, pieces: Pieces, plain: re.Pattern[str]) -> None:
+        char = self.here()
+        if char == "\\":
+            if self.at + 1 >= len(self.text):
+                raise NotUnderstood("a backslash at the end")
+            if self.text[self.at + 1] != "\n":
+                pieces.add(self.text[self.at + 1], "q")
+            self.at += 2
+        elif char == "'":
+            end = self.text.find("'", self.at + 1)
+            if end < 0:
+                raise NotUnderstood("an open quote")
+            pieces.add(self.text[self.at + 1 : end], "q")
+            pieces.quoted, self.at = True, end + 1
+        elif char == '"':
+            self._double(pieces)
+        elif char == "$":
+            self._dollar(pieces, quoted=False)
+        elif char == "`":
+            self._backquoted(pieces, quoted=False)
+        elif found := plain.match(self.text, self.at):
+            pieces.add(found[0], "p")
+            self.at = found.end()
+        else:
+            raise NotUnderstood(f"unexpected {char!r}")
+
+    def _double(self, pieces: Pieces) -> None:
+        self.at += 1
+        pieces.quoted = True
+        while self.here() != '"':
+            if self.at >= len(self.text):
+                raise NotUnderstood("an open quote")
+            self._quoted_piece(pieces, _IN_DOUBLE, '$`"\\\n')
+        self.at += 1
+
+    def _quoted_piece(self, pieces: Pieces, plain: re.Pattern[str], escaped: str) -> None:
+        char = self.here()
+        if char == "\\":
+            after = self.text[self.at + 1 : self.at + 2]
+            if after != "\n":
+                pieces.add(after if after and after in escaped else char + after, "q")
+            self.at += 2
+        elif char == "$":
+            self._dollar(pieces, quoted=True)
+        elif char == "`":
+            self._backquoted(pieces, quoted=True)
+        elif found := plain.match(self.text, self.at):
+            pieces.add(found[0], "q")
+            self.at = found.end()
+        else:
+            raise NotUnderstood(f"unexpected {char!r}")
+
+    def _dollar(self, pieces: Pieces, *, quoted: bool) -> None:
+        if self.starts("$'") and not quoted:
+            self._ansi(pieces)
+        elif self.starts('$"') and not quoted:
+            self.at += 1
+            self._double(pieces)
+        elif self.starts("$(("):
+            self._arithmetic(pieces)
+        elif self.starts("$("):
+            self.at += 2
+            self._guess(pieces, self.substituted(), quoted)
+        elif self.starts("${"):
+            self._parameter(pieces, quoted)
+        elif self.starts("$["):
+            raise NotUnderstood("old arithmetic")
+        elif found := _NAME.match(self.text, self.at + 1):
+            self.at = found.end()
+            self._guess(pieces, self.variables.value(found[0]), quoted, self.variables.several(found[0]))
+        else:
+            pieces.add("$", "q" if quoted else "p")
+            self.at += 1
+
+    def _guess(self, pieces: Pieces, word: Word | None, quoted: bool, several: bool = False) -> None:
+        word = word or Word(UNKNOWN, sure=False)
+        pieces.inside += word.inside
+        quoted = quoted and not several
+        pieces.add(word.text, "q" if quoted else "v", sure=word.sure)
+
+    def _ansi(self, pieces: Pieces) -> None:
+        self.at += 2
+        pieces.quoted = True
+        while self.here() != "'":
+            found = _ANSI.match(self.text, self.at)
+            if found is None:
+                raise NotUnderstood("an open quote")
+            two, four, eight, octal, control, letter, plain = found.groups()
+            if plain or letter:
+                pieces.add(plain or _ANSI_LETTERS.get(letter, letter if letter in "\\'\"?" else "\\" + letter), "q")
+            elif control:
+                raise NotUnderstood("a control character")
+            else:
+                code = int(octal, 8) & 0xFF if octal else int(two or four or eight, 16)
+                if not 0 < code < 0x110000:
+                    raise NotUnderstood("a character that does not exist")
+                pieces.add(chr(code), "q")
+            self.at = found.end()
+        self.at += 1
+
+    def _arithmetic(self, pieces: Pieces) -> None:
+        depth, end = 0, self.at + 1
+        for end in range(self.at + 1, len(self.text)):
+            depth += {"(": 1, ")": -1}.get(self.text[end], 0)
+            if depth == 0:
+                break
+        body = self.text[self.at + 3 : end - 1]
+        if depth or self.text[end - 1] != ")" or "`" in body or "$(" in body or "[" in body:
+            raise NotUnderstood("arithmetic with more than numbers and variables")
+        pieces.add(UNKNOWN, "v", sure=False)
+        self.at = end + 1
+
+    def _backquoted(self, pieces: Pieces, *, quoted: bool) -> None:
+        found = re.compile(r"((?:[^\\`]|\\.)*)`", re.S).match(self.text, self.at + 1)
+        if found is None:
+            raise NotUnderstood("an open quote")
+        self.at = found.end()
+        self._guess(pieces, self.nested(re.sub(r"\\([\\$`])", r"\1", found[1])), quoted)
+
+    def _parameter(self, pieces: Pieces, quoted: bool) -> None:
+        found = _PARAMETER.match(self.text, self.at + 2)
+        if found is None:
+            raise NotUnderstood("an expansion")
+        self.at = found.end()
+        known = None if found[1] or found[3] else self.variables.value(found[2])
+        if self.here() == "}":
+            self.at += 1
+            return self._guess(pieces, known, quoted, self.variables.several(found[2]))
+        if self.here() == "@":
+            raise NotUnderstood("an expansion that evaluates")
+        default = _DEFAULT.match(self.text, self.at)
+        follows = self.here() in "%#"
+        if default:
+            self.at = default.end()
+        other = self._until_brace()
+        if not default:
+            known = known if follows else None
+        elif known is None or not known.text or "+" in default[0]:
+            known = other
+        if known is not None:
+            known = Word(known.text, sure=False, inside=known.inside + other.inside)
+        self._guess(pieces, known, quoted)
+
+    def _until_brace(self) -> Word:
+        pieces = Pieces()
+        self.deeper()
+        while self.here() != "}":
+            if self.at >= len(self.text):
+                raise NotUnderstood("an open brace")
+            self._piece(pieces, _IN_BRACES)
+        self.at += 1
+        self.depth -= 1
+        return Word("".join(pieces.text), sure=False, inside=pieces.inside)
+
+    def deeper(self) -> None:
+        self.depth += 1
+        if self.depth > DEPTH_LIMIT:
+            raise NotUnderstood("too many levels")
+
+    def _fields(self, pieces: Pieces) -> list[Word]:
+        sure = pieces.sure
+        text, mask = "".join(pieces.text), "".join(pieces.mask)
+        try:
+            parts = alternatives(text, mask)
+        except TooMany:
+            parts, sure = [(text, mask)], False
+        words: list[Word] = []
+        for part, kinds in parts:
+            for begin, end in _split(part, kinds):
+                words.append(self._word(part[begin:end], kinds[begin:end], sure, pieces.inside))
+        if not words and (pieces.quoted or not pieces.text):
+            words.append(Word("", sure, inside=pieces.inside))
+        return words
+
+    def _word(self, text: str, mask: str, sure: bool, inside: tuple[range, ...]) -> Word:
+        if text.startswith("~") and mask[0] == "p":
+            prefix, slash, rest = text.partition("/")
+            directory = self.variables.tilde(prefix) if "q" not in mask[: len(prefix)] else None
+            if directory is not None:
+                mask = "q" * len(directory) + mask[len(prefix) :]
+                text = directory + slash + rest
+            elif "q" not in mask[: len(prefix)]:
+                sure = False
+        glob = text != "[" and any(char in "*?[" and kind != "q" for char, kind in zip(text, mask, strict=True))
+        return Word(text, sure, glob, inside)
+
+
+def _split(text: str, mask: str) -> list[tuple[int, int]]:
+    """Where the fields of a word are, which blanks that came out of a variable part."""
+    if "v" not in mask:
+        return [(0, len(text))] if text else []
+    fields, begin = [], 0
+    for at, (char, kind) in enumerate(zip(text, mask, strict=True)):
+        if kind == "v" and char in " \t\n":
+            if at > begin:
+                fields.append((begin, at))
+            begin = at + 1
+    if len(text) > begin:
+        fields.append((begin, len(text)))
+    return fields

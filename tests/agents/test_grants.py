@@ -1,0 +1,338 @@
+"""Approval of real sessions: what is answered, by whom, until when, and that nothing is left of it afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from agent_screens import write_agent
+from held import kill, stopped
+from rounds import alive, until
+from session_magics import Command, Registry, Session, SessionError, UsageMistake
+from session_magics.agents import audit, grants
+from session_magics.agents.approval import decide_again
+from session_magics.agents.audit import read, replay
+from session_magics.agents.grants import Standing, grant, locked, revoke, revoke_all, standing
+from session_magics.holder import processes
+
+# Seconds in which an answer would have come, if one came.
+NO_ANSWER = 1.2
+ALLOW = ("git *", "ls *")
+
+
+@dataclass(frozen=True)
+class Tool:
+    name: str = "claude"
+    processes: tuple[str, ...] = ("claude",)
+    prompts: str = "claude"
+
+
+def start(real: Registry, place: Path, body: str, name: str = "a", program: str = "claude") -> Session:
+    """A session in which an agent does what ``body`` says."""
+    return real.start(name, Command((str(write_agent(place / f"bin-{name}", body, program)),), cwd=str(place)))
+
+
+def approve(session: Session, **more: object) -> Standing:
+    return grant(session, Tool(), **({"allow": ALLOW, "deny": ()} | more))  # type: ignore[arg-type]
+
+
+def stands(session: Session) -> Standing:
+    found = standing(session.directory)
+    assert found is not None
+    return found
+
+
+def off(session: Session) -> str:
+    """Wait until approval is off; why it is."""
+    until(lambda: not stands(session).on, what=lambda: stands(session))
+    return stands(session).reason
+
+
+def approver(session: Session) -> psutil.Process:
+    return psutil.Process(json.loads((session.directory / grants.FILE).read_text())["pid"])
+
+
+def shows(session: Session, text: str) -> None:
+    until(lambda: text in session.snapshot(), what=session.snapshot)
+
+
+def unanswered(session: Session) -> bool:
+    """Whether nothing is typed for longer than an answer takes. The one thing that only time can show."""
+    before = session.info().log_bytes
+    time.sleep(NO_ANSWER)
+    return session.info().log_bytes == before
+
+
+def left_alone(session: Session, why: str) -> bool:
+    until(lambda: why in stands(session).reason, what=lambda: (stands(session), session.snapshot()))
+    return unanswered(session) and stands(session).on
+
+
+def test_a_true_prompt_is_answered_by_the_key_of_the_menu(real: Registry, tmp_path: Path) -> None:
+    session = start(real, tmp_path, 'ask("git status")\ntime.sleep(300)')
+    assert standing(session.directory) is None
+    assert approve(session).badge == "auto-approve · 50 left · 30m"
+    shows(session, "got '1' for git status")
+    until(lambda: stands(session).answered == 1)
+    assert stands(session).badge == "auto-approve · 49 left · 30m"
+    assert str(os.getpid()) in stands(session).enabled_by and stands(session).allow == ALLOW
+    assert revoke(session) and off(session) == "switched off"
+    assert stands(session).badge == ""
+
+
+def test_what_no_rule_allows_is_left_to_the_person(real: Registry, tmp_path: Path) -> None:
+    session = start(real, tmp_path, 'ask("git push")\nask("git status")\ntime.sleep(300)')
+    approve(session, deny=("git push*",))
+    assert left_alone(session, "denied")
+    session.send("3")
+    shows(session, "got '1' for git status")
+    until(lambda: stands(session).reason == "")
+
+
+def test_the_audit_log_has_all_and_replays_to_the_same(real: Registry, tmp_path: Path) -> None:
+    session = start(real, tmp_path, 'ask("git status")\ntime.sleep(2)\nask("make")\ntime.sleep(300)')
+    approve(session, version="2.0.1")
+    assert left_alone(session, "not allowed")
+    session.send("\x1b secret")
+    revoke(session)
+    path = session.directory / audit.FILE
+    assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE((session.directory / grants.FILE).stat().st_mode) == 0o600
+    lines = read(path).lines
+    assert [line["kind"] for line in lines] == ["on", "decision", "outcome", "decision", "off"]
+    _, answer, outcome, refusal, _ = lines
+    assert answer["decision"]["keys"] == "1" and answer["decision"]["rule"] and answer["grant"]["version"] == "2.0.1"
+    assert any("git status" in line for line in answer["sight"]["lines"])
+    assert outcome["sent"] and outcome["gone"] and "got '1' for git status" in outcome["screen"]
+    assert refusal["decision"]["kind"] == "refuse"
+    assert "secret" not in path.read_text()
+    again = replay(path, decide_again)
+    assert len(again) == 2 and all(recorded == now for recorded, now in again)
+
+
+def test_off_means_no_more_keys_at_once(real: Registry, tmp_path: Path) -> None:
+    session = start(real, tmp_path, 'for n in range(99): ask("git show %d" % n)')
+    for _ in range(3):
+        approve(session)
+        shows(session, "Do you want to proceed?")
+        revoke(session)
+        if "Do you want to proceed?" in session.snapshot():  # else it had been answered before
+            assert unanswered(session)
+        session.send("1")
+
+
+def test_it_goes_on_when_whoever_switched_it_on_is_killed(real: Registry, tmp_path: Path) -> None:
+    session = start(real, tmp_path, 'while not os.path.exists("go"): pass\nask("git status")\ntime.sleep(300)')
+    code = (
+        "import os, signal, sys; sys.path[:0] = sys.argv[1:]; from session_magics import Registry;"
+        "from test_grants import approve; approve(Registry().get('a')); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    here = Path(__file__).parent
+    granting = subprocess.run([sys.executable, "-c", code, str(here), str(here.parent)], timeout=30, check=False)
+    assert granting.returncode == -signal.SIGKILL
+    (tmp_path / "go").touch()
+    shows(session, "got '1' for git status")
+    assert approver(session).ppid() != os.getpid() and os.getsid(approver(session).pid) != os.getsid(0)
+
+
+@pytest.mark.parametrize("how", ["exit", "stop", "restart"])
+def test_it_ends_with_the_program(real: Registry, tmp_path: Path, how: str) -> None:
+    session = start(real, tmp_path, 'show("ready", "")\nos.read(0, 1)')
+    approve(session)
+    pid = approver(session).pid
+    tick = processes.start_tick(pid)
+    if how == "exit":
+        session.send("q")
+    elif how == "stop":
+        session.stop()
+    else:
+        real.restart("a")
+    assert "the program has ended" in off(session)
+    until(lambda: not alive(pid, tick))
+
+
+def test_it_ends_with_its_time(real: Registry, tmp_path: Path) -> None:
+    session = start(real, tmp_path, 'show("ready", "")\ntime.sleep(1.5)\nask("git status")\ntime.sleep(300)')
+    approve(session, minutes=0.02)
+    assert stands(session).badge == "auto-approve · 50 left · 1m"
+    assert off(session) == "its time is over"
+    shows(session, "Do you want to proceed?")
+    assert unanswered(session)
+
+
+def test_it_ends_with_its_count(real: Registry, tmp_path: Path) -> None:
+    session = start(real, tmp_path, 'ask("git a")\ntime.sleep(1)\nask("git b")\ntime.sleep(1)\nask("git c")')
+    approve(session, most=2)
+    assert off(session) == "all 2 answers are given"
+    assert stands(session).left == 0
+    shows(session, "git c")
+    assert unanswered(session)
+
+
+def test_a_password_prompt_ends_it_and_leaves_no_text(real: Registry, tmp_path: Path) -> None:
+    body = 'import getpass\ntty.setcbreak(0)\nshow("my words", "")\ngetpass.getpass("Password: ")'
+    session = start(real, tmp_path, body)
+    shows(session, "Password")
+    approve(session)
+    assert off(session) == "the program asks for a password"
+    assert "my words" not in (session.directory / audit.FILE).read_text()
+
+
+def test_a_box_that_another_program_prints_gets_nothing(real: Registry, tmp_path: Path) -> None:
+    session = start(real, tmp_path, 'ask("git status")', program="impostor")
+    approve(session)
+    assert left_alone(session, "has the terminal, and not claude")
+    assert "impostor" in stands(session).reason
+
+
+def test_a_box_of_an_agent_that_is_in_the_background_gets_nothing(real: Registry, tmp_path: Path) -> None:
+    agent = write_agent(tmp_path, "time.sleep(300)")  # stopped as it sets the terminal
+    impostor = write_agent(tmp_path, 'ask("git status")\ntime.sleep(300)', "impostor")
+    session = real.start("a", Command(("bash", "-c", f"set -m; {agent} & {impostor}")))
+    approve(session)
+    assert left_alone(session, "impostor has the terminal, and not claude")
+
+
+def test_a_program_that_does_not_read_gets_nothing(real: Registry, tmp_path: Path) -> None:
+    session = start(real, tmp_path, 'box("git status")\ntime.sleep(300)')
+    approve(session)
+    shows(session, "Do you want to proceed?")
+    assert unanswered(session) and stands(session).answered == 0
+
+
+def test_somebody_who_resizes_is_left_to_answer(real: Registry, tmp_path: Path) -> None:
+    session = start(
+        real, tmp_path, 'box("git status")\ntime.sleep(1.5)\nos.read(0, 9)\nshow("got it", "")\ntime.sleep(300)'
+    )
+    approve(session)
+    until(lambda: approver(session).cpu_times().user > 0 and "Do you want" in session.snapshot())
+    time.sleep(0.8)  # it has seen the box by now, of which nothing tells
+    session.resize(30, 100)
+    assert left_alone(session, "somebody is at the terminal")
+
+
+def test_a_box_that_stays_ends_it(real: Registry, tmp_path: Path) -> None:
+    session = start(real, tmp_path, 'ask("git status", taken=False)\ntime.sleep(300)')
+    approve(session)
+    assert off(session) == "the question was still there 1 s after its answer"
+
+
+def test_a_question_that_comes_back_ends_it(real: Registry, tmp_path: Path) -> None:
+    session = start(real, tmp_path, 'ask("git status")\ntime.sleep(.5)\nask("git status")\ntime.sleep(300)')
+    approve(session)
+    assert "came back at once" in off(session)
+    assert stands(session).answered == 1
+
+
+def test_the_same_question_is_answered_three_times(real: Registry, tmp_path: Path) -> None:
+    session = start(real, tmp_path, 'while True:\n    ask("git status")\n    time.sleep(1.5)')
+    approve(session)
+    assert off(session) == "the same question came 3 times"
+    assert stands(session).answered == 3
+
+
+def test_a_screen_that_never_rests_is_answered_when_the_box_does(real: Registry, tmp_path: Path) -> None:
+    body = 'box("git status")\nwhile not select.select([0], [], [], .1)[0]: os.write(1, b"\\a")\nshow("done", "")'
+    session = start(real, tmp_path, body + "\ntime.sleep(300)")
+    approve(session)
+    shows(session, "done")
+
+
+def test_a_stopped_approver_is_revoked(real: Registry, tmp_path: Path) -> None:
+    session = start(real, tmp_path, 'show("ready", "")\ntime.sleep(300)')
+    approve(session)
+    process = approver(session)
+    with stopped(process.pid):
+        began = time.monotonic()
+        assert revoke(session)
+        assert time.monotonic() - began < grants.PATIENCE + 1
+        assert not locked(session.directory)
+    assert stands(session) == replace(stands(session), on=False, reason="its process was killed")
+
+
+def test_one_switch_for_all(real: Registry, tmp_path: Path) -> None:
+    made = [start(real, tmp_path, 'show("ready", "")\ntime.sleep(300)', name) for name in ("a", "b", "c")]
+    for session in made[:2]:
+        approve(session)
+    assert revoke_all(made) == ("a", "b")
+    assert not any(locked(session.directory) for session in made)
+    assert revoke_all(made) == ()
+
+
+def test_a_new_grant_replaces_the_old_one(real: Registry, tmp_path: Path) -> None:
+    session = start(real, tmp_path, 'show("ready", "")\ntime.sleep(300)')
+    approve(session)
+    first = approver(session).pid
+    tick = processes.start_tick(first)
+    assert approve(session, most=7).left == 7
+    assert not alive(first, tick) and approver(session).pid != first
+
+
+def test_a_killed_one_can_be_switched_on_again(real: Registry, tmp_path: Path) -> None:
+    session = start(real, tmp_path, 'show("ready", "")\ntime.sleep(300)')
+    approve(session)
+    kill(approver(session).pid)
+    assert off(session) == "its process was killed"
+    assert not revoke(session)
+    assert approve(session).on
+
+
+def test_mistakes(real: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = start(real, tmp_path, 'show("ready", "")\ntime.sleep(300)')
+    with pytest.raises(UsageMistake, match="no known tool"):
+        grant(session, None, allow=ALLOW)
+    with pytest.raises(UsageMistake, match="questions of shell are not known"):
+        grant(session, Tool("shell", ("bash",), ""), allow=ALLOW)
+    for wrong in ({"minutes": 0}, {"minutes": 1e9}, {"minutes": float("nan")}, {"most": 0}, {"allow": ()}):
+        with pytest.raises(UsageMistake):
+            approve(session, **wrong)
+    with monkeypatch.context() as inside, pytest.raises(UsageMistake, match="cannot approve itself"):
+        inside.setenv("SESSION_MAGICS_SESSION", session.id)
+        approve(session)
+    session.stop()
+    with pytest.raises(UsageMistake, match="is not running"):
+        approve(session)
+    assert standing(session.directory) is None
+
+
+def test_why_it_did_not_come_up_is_told(real: Registry, tmp_path: Path) -> None:
+    session = start(real, tmp_path, 'show("ready", "")\ntime.sleep(300)')
+    (session.directory / grants.LOCK).mkdir()
+    with pytest.raises(SessionError, match=r"could not be switched on: .*directory"):
+        approve(session)
+
+
+def test_it_rests_while_nothing_happens(real: Registry, tmp_path: Path) -> None:
+    session = start(real, tmp_path, 'show("ready", "")\ntime.sleep(300)')
+    approve(session)
+    process = approver(session)
+    until(lambda: process.num_ctx_switches().voluntary > 8)
+    before = process.cpu_times()
+    time.sleep(2)
+    after = process.cpu_times()
+    assert after.user + after.system - before.user - before.system <= 0.04
+    assert process.memory_info().rss < 40e6
+
+
+def test_nothing_of_the_session_that_switches_it_on_counts_for_it(real: Registry, tmp_path: Path) -> None:
+    session = start(real, tmp_path, 'show("ready", "")\ntime.sleep(300)')
+    here = Path(__file__).parent
+    code = (
+        "import sys; sys.path[:0] = sys.argv[1:]; from session_magics import Registry;"
+        "from test_grants import approve; print(approve(Registry().get('a')).badge)"
+    )
+    other = real.start("other", Command((sys.executable, "-c", code, str(here), str(here.parent))))
+    assert other.wait(20) == 0
+    other.stop()
+    process = approver(session)
+    assert stands(session).on and alive(process.pid, processes.start_tick(process.pid))
+    assert "SESSION_MAGICS_SESSION" not in process.environ()

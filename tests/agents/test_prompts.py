@@ -1,0 +1,313 @@
+"""What screens ask: a corpus of them, of two families, and thousands that only look like one of them."""
+
+from __future__ import annotations
+
+import re
+import sys
+import textwrap
+import tomllib
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from session_magics.agents.prompts import Doing, read_screen
+from session_magics.text.escapes import strip_styles
+from session_magics.text.screen import picture
+
+SCREENS = Path(__file__).parent / "screens"
+CORPUS: dict[str, dict[str, Any]] = tomllib.loads((SCREENS / "screens.toml").read_text("utf-8"))
+
+
+@cache
+def text_of(name: str) -> str:
+    return (SCREENS / name).read_text("utf-8").removesuffix("\n")
+
+
+def screen(name: str) -> list[str]:
+    return text_of(name).split("\n")
+
+
+def seen(name: str) -> Doing:
+    expected, lines = CORPUS[name], screen(name)
+    return read_screen(lines, expected.get("row", len(lines)), expected["tool"], expected.get("version"))
+
+
+def told(doing: Doing) -> dict[str, Any]:
+    """What was read, in the words of the corpus."""
+    prompt = doing.prompt
+    if prompt is None:
+        return {"state": doing.state}
+    once = prompt.once.key if prompt.once else None
+    choices = [choice.kind for choice in prompt.choices]
+    found = {"kind": prompt.kind, "subject": prompt.subject, "choices": choices, "once": once, "masked": prompt.masked}
+    return {"state": doing.state, **{key: value for key, value in found.items() if value not in (None, [], False)}}
+
+
+def test_c9_corpus() -> None:
+    """Every true prompt is read as it is, and nothing that looks like one is to be answered."""
+    wrong = []
+    for name, entry in CORPUS.items():
+        expected = {key: value for key, value in entry.items() if key not in ("family", "tool", "version", "row")}
+        got = told(seen(name))
+        sys.stdout.write(
+            f"{'ok   ' if got == expected else 'WRONG'} {entry['family']:10} {name:48} {expected} · {got}\n"
+        )
+        wrong += [name] if got != expected else []
+    assert not wrong
+
+
+def test_the_corpus_has_both_families_and_every_screen_is_in_it() -> None:
+    families = [entry["family"] for entry in CORPUS.values()]
+    assert families.count("prompt") >= 45 and families.count("look-alike") >= 45
+    assert {path.name for path in SCREENS.glob("*.txt")} == set(CORPUS)
+    assert {entry["tool"] for entry in CORPUS.values()} >= {"claude", "codex", "gemini", "grok", "aider", "opencode"}
+
+
+def test_the_digest_is_of_the_prompt_and_not_of_what_is_selected() -> None:
+    first, second = (seen(f"claude-2.0.14-bash{rest}.txt").prompt for rest in ("", "-second-selected"))
+    other = seen("claude-2.1.40-bash-footer-explain.txt").prompt
+    assert first and second and other
+    assert first.digest == second.digest != other.digest
+
+
+# --- as the emulator renders it
+
+
+def rendered(data: str, rows: int = 24, columns: int = 80, tool: str = "claude") -> Doing:
+    shown = picture(data.encode(), (rows, columns))
+    return read_screen([strip_styles(line) for line in shown.lines], shown.row, tool)
+
+
+def drawn(rows: Sequence[str], columns: int) -> str:
+    """Rows as a tool draws them: wrapped into a box as wide as the screen, in colours, with the cursor hidden."""
+    text = []
+    for row in rows:
+        indent = row[: len(row) - len(row.lstrip())] + ("   " if re.match(r"\W*\d\.", row) else "")
+        text += textwrap.wrap(row, columns - 4, subsequent_indent=indent, drop_whitespace=True) or [""]
+    styled = [f"\x1b[38;5;174m│\x1b[39m \x1b[1m{row:{columns - 4}}\x1b[22m \x1b[38;5;174m│\x1b[39m" for row in text]
+    edges = [f"\x1b[38;5;174m{left}{'─' * (columns - 2)}{right}\x1b[39m" for left, right in ("╭╮", "╰╯")]
+    return "\x1b[?25l\x1b[2K" + "\r\n".join([edges[0], *styled, edges[1], ""])
+
+
+QUESTION = "Do you want to proceed?"
+OPTIONS = ["❯ 1. Yes", "  2. Yes, and don't ask again for make commands in /home/me/project", "  3. No"]
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_a_prompt_that_the_emulator_renders(columns: int) -> None:
+    before = "".join(f"\x1b[32mline {number}\x1b[0m of what it did before\r\n" for number in range(60))
+    rows = ["Bash command", "", "  make -j2", "  Build it", "", QUESTION, *OPTIONS]
+    doing = rendered(before + drawn(rows, columns), columns=columns)
+    assert doing.prompt and doing.prompt.once
+    assert (doing.prompt.subject, doing.prompt.once.key, doing.question) == ("make -j2", "1", QUESTION)
+    redrawn = f"\x1b[{len(rows) + 3}A\x1b[J● Done.\r\n" + drawn(["> "], columns)
+    assert rendered(before + drawn(rows, columns) + redrawn, columns=columns) == Doing("idle")
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_a_command_that_is_wrapped_is_not_read(columns: int) -> None:
+    command = "git push origin " + " ".join(f"topic-{number}" for number in range(columns // 8)) + " --force"
+    doing = rendered(
+        drawn(["Bash command", "", f"  {command}", "  Push it", "", QUESTION, *OPTIONS], columns), 40, columns
+    )
+    assert doing.prompt and doing.prompt.kind == "command"
+    assert doing.prompt.subject is None and doing.prompt.once is None
+
+
+def test_c9_what_a_screen_must_show_to_be_taken_for_a_question() -> None:
+    """The cases of a detector that reads raw output, as screens."""
+    noise = "".join(f"\x1b[{number % 8 + 30}m\x1b[1;{number}H\x1b[?25l·\x1b[0m" for number in range(1, 80))
+    plain = f"{QUESTION}\r\n❯ 1. Yes\r\n  2. No\r\n"
+    questions = {
+        "question and options": plain,
+        "full of sequences": noise + "\x1b[2J\x1b[H" + "".join(f"\x1b[3{n % 7}m{char}" for n, char in enumerate(plain)),
+        "question over two lines": "Do you want to go on with all of\r\nwhat is said above?\r\n❯ 1. Yes\r\n  2. No\r\n",
+        "text between": f"{QUESTION}\r\n\r\n❯ 1. Yes, {'and so on, ' * 5}\r\n  2. No\r\n",
+        "without numbers": f"{QUESTION}\r\n❯ Yes\r\n  No\r\n",
+        "without a pointer": f"{QUESTION}\r\n1. Yes\r\n2. No\r\n",
+    }
+    texts = {
+        "no question": "1. Yes\r\n",
+        "a sentence": 'The manual: "Do you want to proceed? 1. Yes" is what it asks.\r\n',
+        "eleven": f"{QUESTION}\r\n11. Yes\r\n",
+        "passed": plain + "● Going on.\r\n",
+        "a plain line": "all tests pass\r\n",
+    }
+    for name, data in questions.items():
+        doing = rendered(data)
+        assert doing.state == "waiting" and doing.question.startswith("Do you"), name
+        assert doing.prompt is None, name  # no box of a known tool: nothing to be answered
+    for name, data in texts.items():
+        assert rendered(data) == Doing("idle"), name
+
+
+def test_a_prompt_in_chunks_is_the_same_as_in_one() -> None:
+    data = drawn(["Bash command", "", "  make", "  Build it", "", QUESTION, *OPTIONS], 80).encode()
+    whole = picture(data, (24, 80))
+    parts = picture(b"".join(data[at : at + 7] for at in range(0, len(data), 7)), (24, 80))
+    assert whole == parts
+    half = data[: data.index("❯".encode())].decode()
+    assert rendered(half).prompt is None
+
+
+# --- ten thousand screens that are no prompt, made from those that are
+
+TRUE = sorted(name for name, entry in CORPUS.items() if "once" in entry and entry["family"] == "prompt")
+ELSE = sorted(name for name in CORPUS if re.search("-(idle|working)", name))
+TOOLS = ("claude", "codex", "gemini", "grok", "aider", "opencode", "shell")
+BATCH = 20
+"""Screens for each of hypothesis' seeds: drawing every choice by itself takes it longer than reading the screens."""
+SCRIPTS = (
+    *((0x20, 0x7E), (0xA0, 0x24F), (0x370, 0x4FF), (0x590, 0x6FF)),
+    *((0x2000, 0x206F), (0x2500, 0x27BF), (0x1F300, 0x1F6FF)),
+)
+FIRST_LABEL = re.compile(r"Yes(, proceed|, allow once)?|Allow once|Approve|\(Y\)es")
+Mutation = Callable[[list[str], Random], list[str] | None]
+
+
+def words(random: Random) -> str:
+    """Characters of a few scripts, borders, pointers and such that do not show among them."""
+    ranges = [random.choice(SCRIPTS) for _ in range(random.randint(1, 30))]
+    return "".join(chr(random.randint(*found)) for found in ranges)
+
+
+def option_row(lines: Sequence[str]) -> int:
+    """Of the option that would be taken: the first one."""
+    return max(at for at, line in enumerate(lines) if re.search(r"1\. \w|[❯●] (Yes|Allow)|\(Y\)es", line))
+
+
+def top_row(lines: Sequence[str]) -> int | None:
+    edges = [at for at, line in enumerate(lines[: option_row(lines)]) if re.match("╭─{37}|─{40}", line)]
+    return edges[0] if edges else None
+
+
+def changed_row(lines: list[str], at: int, line: str) -> list[str]:
+    return [*lines[:at], line, *lines[at + 1 :]]
+
+
+def text_below(lines: list[str], random: Random) -> list[str]:
+    return [*lines, *[""] * random.randint(0, 3), "said: " + words(random)]
+
+
+def moved_up(lines: list[str], random: Random) -> list[str]:
+    return [*lines, *(f"line {number}" for number in range(random.randint(1, 30)))]
+
+
+def input_below(lines: list[str], random: Random) -> list[str]:
+    return [*lines, "", "─" * 80, random.choice(["> ", "❯ ", "› Ask"]), "─" * 80, "  ? for shortcuts"]
+
+
+def option_dropped(lines: list[str], random: Random) -> list[str]:
+    at = option_row(lines)
+    return lines[:at] + lines[at + 1 :]
+
+
+def question_dropped(lines: list[str], random: Random) -> list[str]:
+    asked = "Would you|Do you|Allow (exec|command)|Apply|Run shell|Add file|Create new|required"
+    at = max(at for at, line in enumerate(lines[: option_row(lines) + 1]) if re.search(asked, line))
+    return lines[:at] + lines[at + 1 :]
+
+
+def cut_by_top(lines: list[str], random: Random) -> list[str] | None:
+    top = top_row(lines)
+    return None if top is None else lines[random.randint(top + 1, option_row(lines)) :]
+
+
+def number_changed(lines: list[str], random: Random) -> list[str] | None:
+    at = option_row(lines)
+    others = ["2.", "0.", "9.", "11.", "01.", "21.", "1", "1:", "l.", "I.", "１.", "①", "x1.", "-1.", "1.1."]
+    return changed_row(lines, at, lines[at].replace("1.", random.choice(others), 1)) if "1. " in lines[at] else None
+
+
+def other_number_changed(lines: list[str], random: Random) -> list[str] | None:
+    at = option_row(lines) + 1
+    others = ["1.", "3.", "4.", "12.", "2", "2:", "z.", "２."]
+    if at == len(lines) or "2. " not in lines[at]:
+        return None
+    return changed_row(lines, at, lines[at].replace("2.", random.choice(others), 1))
+
+
+def label_changed(lines: list[str], random: Random) -> list[str] | None:
+    at = option_row(lines)
+    more = [" always", ", and don't ask again", " to all", "!", " (for this session)", "\u200b", " / No", "s"]
+    found = FIRST_LABEL.search(lines[at])
+    assert found
+    return changed_row(lines, at, lines[at][: found.end()] + random.choice(more) + lines[at][found.end() :])
+
+
+def letter_changed(lines: list[str], random: Random) -> list[str] | None:
+    at = option_row(lines)
+    twin = random.choice([("e", "е"), ("o", "о"), ("s", "ѕ"), ("Y", "Υ"), ("A", "А"), ("p", "р")])
+    found = FIRST_LABEL.search(lines[at])
+    if not found or twin[0] not in found[0]:
+        return None
+    line = lines[at][: found.start()] + found[0].replace(*twin) + lines[at][found.end() :]
+    return changed_row(lines, at, line)
+
+
+def border_broken(lines: list[str], random: Random) -> list[str] | None:
+    top = top_row(lines)
+    if top is None or not lines[top].startswith("╭"):
+        return None
+    at = random.choice([at for at in range(top, len(lines)) if lines[at][:1] in tuple("╭│╰")])
+    char, line = random.choice([" ", "x", "|", "─", ""]), lines[at].rstrip()
+    return changed_row(lines, at, char + line[1:] if random.random() < 0.5 else line[:-1] + char)
+
+
+def quoted(lines: list[str], random: Random) -> list[str]:
+    prefix = random.choice(["> ", "+ ", "- ", "     ", "12 | ", "# ", "* ", "\t", "  12 +  ", "//  ", "│ │ "])
+    return [f"{prefix}{line}" for line in lines]
+
+
+def unseen_character(lines: list[str], random: Random) -> list[str]:
+    at = option_row(lines)
+    char = random.choice(["\u200b", "\u202e", "\u2066", "\u200d", "\ufeff", "\x07", "\x1b"])
+    column = random.randint(0, len(lines[at].rstrip()))
+    return changed_row(lines, at, lines[at][:column] + char + lines[at][column:])
+
+
+MUTATIONS: tuple[Mutation, ...] = (
+    *(text_below, moved_up, input_below, option_dropped, question_dropped, cut_by_top, number_changed),
+    *(other_number_changed, label_changed, letter_changed, border_broken, quoted, unseen_character),
+)
+
+
+def no_prompt(random: Random) -> tuple[list[str], int, str, str | None]:
+    """A screen, its cursor's row, and whose it is, none of which is a prompt by how it was made."""
+    name = random.choice(TRUE)
+    entry, lines = CORPUS[name], screen(name)
+    tool, row, version = entry["tool"], entry.get("row"), entry.get("version")
+    how = random.choice([*["mutation"] * 10, "tool", "cursor", "random", "two"])
+    if how == "mutation":
+        changed = None
+        while changed is None:
+            changed = random.choice(MUTATIONS)(lines, random)
+        row = row if row is None else row - len(lines) + len(changed)
+        lines = changed
+    elif how == "tool":
+        tool = random.choice([other for other in TOOLS if other != tool])
+    elif how == "cursor":
+        row = len(lines) + random.randint(4, 60) if row is None else random.randint(0, row - 1)
+    elif how == "random":
+        lines = [words(random) for _ in range(random.randint(0, 12))]
+        row = random.randint(0, len(lines))
+    else:
+        lines = lines + screen(random.choice(ELSE))
+        row = row if row is None else len(lines) - 1
+    return lines, len(lines) if row is None else row, tool, version
+
+
+@settings(max_examples=10_000 // BATCH, deadline=None, database=None, phases=[Phase.generate])
+@given(st.integers(0, 2**64 - 1))
+def test_ten_thousand_screens_are_not_answered(seed: int) -> None:
+    random = Random(seed)
+    for _ in range(BATCH):
+        lines, row, tool, version = no_prompt(random)
+        doing = read_screen(lines, row, tool, version)
+        assert doing.prompt is None or doing.prompt.once is None, "\n".join([f"{tool} {version} {row}", *lines])
