@@ -97,10 +97,10 @@ def render(kind: str, text: str, columns: int) -> list[str]:
     """The lines of one entry of the conversation."""
     first, rest, colour = {
         "you": ("> ", "  ", DIM),
-        "say": ("⏺ ", "  ", ""),
-        "tool": (f"{GREEN}⏺{RESET} ", "  ", BOLD),
-        "result": ("  ⎿  ", "     ", ""),
-        "error": ("  ⎿  ", "     ", RED),
+        "say": ("● ", "  ", ""),
+        "tool": (f"{GREEN}●{RESET} ", "  ", BOLD),
+        "result": ("  └  ", "     ", ""),
+        "error": ("  └  ", "     ", RED),
         "diff": ("     ", "     ", ""),
         "plain": ("", "", ""),
     }[kind]
@@ -301,7 +301,7 @@ class Agent:
             self.shown = len(lines) - 1
             live += lines[-1:]
         if self.header:
-            live += [*render("tool", self.header, columns), f"  ⎿  {'Waiting…' if self.question else 'Running…'}"]
+            live += [*render("tool", self.header, columns), f"  └  {'Waiting…' if self.question else 'Running…'}"]
         if self.question:
             self.screen.frame(fixed, [*live, "", *self.question.lines(columns)])
             return

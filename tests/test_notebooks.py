@@ -83,7 +83,7 @@ def test_the_agents_show_what_is_told(home: Path) -> None:
         assert shown in text, shown
     for shown in ("python3 analysis.py · allow: python3 *", "rm -rf ~/* · denied (floor:", "approval is off"):
         assert shown in text, shown
-    for shown in ("⏺ The mean is right now: it is 4.0.", "exited 0", "plot.png"):
+    for shown in ("● The mean is right now: it is 4.0.", "exited 0", "plot.png"):
         assert shown in text, shown
     assert any("data:image/png" in output.get("data", {}).get("text/html", "") for output in outputs_of(done))
 

@@ -92,7 +92,7 @@ def png_size(data: bytes) -> tuple[int, int]:
 def test_the_plot_is_really_made(start: Start) -> None:
     terminal = start("plot the data", *FAST)
     answer_all(terminal)
-    terminal.until(PLOTTED, "saved ./plot.png", "⏺ Bash(python3 analysis.py)")
+    terminal.until(PLOTTED, "saved ./plot.png", "● Bash(python3 analysis.py)")
     assert len(Path("data.csv").read_text().splitlines()) == 8
     assert png_size(Path("plot.png").read_bytes()) == (420, 200)
     leave(terminal)
@@ -115,7 +115,7 @@ def test_the_mean_is_fixed_with_a_diff(start: Start) -> None:
     terminal.type("1")
     terminal.until(RUN, "python3 stats.py")
     terminal.type("1")
-    terminal.until("⎿  4.0", "The mean is right now")
+    terminal.until("└  4.0", "The mean is right now")
     assert "(len(values) - 1)" not in Path("stats.py").read_text()
 
 
@@ -199,7 +199,7 @@ def test_control_characters_of_a_command_do_not_reach_the_screen(start: Start) -
     for question in (EDIT, RUN):
         terminal.until(question)
         terminal.type("1")
-    terminal.until("⎿  red text", "The mean is right now")
+    terminal.until("└  red text", "The mean is right now")
     assert b"\x07" not in terminal.raw
 
 
@@ -235,7 +235,7 @@ def test_no_stops_it_and_a_message_lets_it_go_on(start: Start, key: str) -> None
     terminal = start("plot", *FAST)
     terminal.until(f"{CREATE} data.csv?")
     terminal.type(key)
-    terminal.until("⏺ Write(data.csv)", "⎿  Interrupted · What should Demo do instead?")
+    terminal.until("● Write(data.csv)", "└  Interrupted · What should Demo do instead?")
     assert not Path("data.csv").exists()
     terminal.type("I have written one\r")
     terminal.until("> I have written one", "I leave that out", f"{CREATE} analysis.py?")
@@ -260,7 +260,7 @@ def test_an_interrupted_command_is_ended(start: Start) -> None:
     until(lambda: begin.read_text())
     [child] = map(int, begin.read_text().split())
     terminal.type("\x1b")
-    terminal.until("⎿  Interrupted")
+    terminal.until("└  Interrupted")
     assert not Path(f"/proc/{child}").exists()
 
 
@@ -338,27 +338,29 @@ def test_the_version_is_told() -> None:
 # ---- sizes
 
 
-@pytest.mark.parametrize("size", [(24, 60), (50, 132), (12, 40)])
+@pytest.mark.parametrize("size", [(80, 60), (80, 132), (12, 40)])
 def test_a_new_size_draws_everything_anew(start: Start, size: tuple[int, int]) -> None:
     terminal = start("plot", *FAST)
     answer_all(terminal)
     terminal.until(PLOTTED, AT_REST, gone="esc to interrupt")
     terminal.resize(size)
-    bottom = "╰" + "─" * (size[1] - 2) + "╯"
+    top, bottom = "╭" + "─" * (size[1] - 2) + "╮", "╰" + "─" * (size[1] - 2) + "╯"
     until(lambda: bottom in terminal.lines and terminal.text.endswith(AT_REST), what=lambda: terminal.text)
     assert terminal.text.split("\n")[-4:] == [
-        "╭" + "─" * (size[1] - 2) + "╮",
+        top,
         "│ >" + " " * (size[1] - 4) + "│",
         bottom,
         f"  {AT_REST}",
     ]
+    assert size[0] < 80 or terminal.lines[0] == top  # what has been said is there too, from its first line
 
 
 def test_a_question_follows_the_size(start: Start) -> None:
     terminal = start("plot", *FAST)
     terminal.until(CREATE)
-    terminal.resize((30, 60))
+    terminal.resize((60, 60))
     until(lambda: terminal.text.endswith("╰" + "─" * 58 + "╯"), what=lambda: terminal.text)
+    assert terminal.lines[0] == "╭" + "─" * 58 + "╮"
     terminal.until("❯ 1. Yes", "3. No, and tell Claude what to do differently (esc)")
     assert max(map(len, terminal.lines)) == 60
 
@@ -374,7 +376,7 @@ def test_a_killed_agent_resumes_with_its_next_step(start: Start) -> None:
     first.process.kill()
     first.wait()
     second = start("--resume", ID, *FAST, size=(60, 90))
-    second.until("> plot the data", "⏺ Write(data.csv)", "Wrote 8 lines", f"{CREATE} analysis.py?")
+    second.until("> plot the data", "● Write(data.csv)", "Wrote 8 lines", f"{CREATE} analysis.py?")
     assert second.text.count("> plot the data") == 1
     second.type("2")
     second.until(RUN)
