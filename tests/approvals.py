@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hypothesis import strategies as st
-from session_magics.agents.judge import Rules
 
 from session_magics.agents.approval import (
     STILL,
@@ -19,6 +18,7 @@ from session_magics.agents.approval import (
     Wait,
     decide,
 )
+from session_magics.agents.judge import Rules
 from session_magics.agents.prompts import Choice, Doing, Prompt
 
 GRANT = Grant(
@@ -70,6 +70,7 @@ TABLE: dict[str, tuple[Sight, Memory, type[Decision], str]] = {
     "at work": (replace(SIGHT, doing=WORKING), Memory(), Wait, "no question"),
     "still drawing": (replace(SIGHT, unchanged=STILL - 0.01), Memory(), Wait, "changes"),
     "not waiting": (replace(SIGHT, waiting="no"), Memory(), Wait, "does not wait"),
+    "no question and not waiting": (replace(SIGHT, doing=IDLE, waiting="no"), Memory(), Wait, "no question"),
     "another program": (replace(SIGHT, foreground=("cat",)), Memory(), Refuse, "cat has the terminal"),
     "a name that only begins alike": (replace(SIGHT, foreground=("claude-fake",)), Memory(), Refuse, "claude-fake"),
     "unknown program": (replace(SIGHT, foreground=None), Memory(), Refuse, "an unknown program"),

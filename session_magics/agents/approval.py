@@ -149,16 +149,18 @@ def decide(grant: Grant, memory: Memory, sight: Sight) -> tuple[Decision, Memory
             return early, memory
     if memory.answered >= grant.most:
         return Off(f"all {grant.most} answers are given"), memory
-    if (wait := _unsettled(sight)) is not None:
-        return wait, memory
+    if sight.unchanged < STILL:
+        return Wait("the screen changes", sight.time + STILL - sight.unchanged), memory
     prompt = sight.doing.prompt
-    if prompt is not None and prompt.masked:
-        return Off(PASSWORD), memory
     if prompt is None and sight.doing.state != "waiting":
         return Wait("no question"), replace(memory, refused="")
     digest = prompt.digest if prompt is not None else sight.doing.question
     if digest == memory.refused:
         return Wait("left to the person"), memory
+    if sight.waiting not in WAITS:
+        return Wait("the program does not wait for input", sight.time + RETRY), memory
+    if prompt is not None and prompt.masked:
+        return Off(PASSWORD), memory
     why = _objection(grant, sight)
     if why or prompt is None:
         return Refuse(why, digest), replace(memory, refused=digest)
@@ -196,19 +198,6 @@ def _verify(grant: Grant, memory: Memory, sight: Sight) -> tuple[Decision | None
     if shown:
         return Off(f"the question was still there {VERIFY:g} s after its answer"), memory
     return None, replace(memory, pending=False)
-
-
-def _unsettled(sight: Sight) -> Wait | None:
-    """Why it is too early to judge what the screen shows."""
-    if sight.unchanged < STILL:
-        return Wait("the screen changes", sight.time + STILL - sight.unchanged)
-    if sight.waiting not in WAITS:
-        return Wait("the program does not wait for input", sight.time + RETRY if _asks(sight) else None)
-    return None
-
-
-def _asks(sight: Sight) -> bool:
-    return sight.doing.prompt is not None or sight.doing.state == "waiting"
 
 
 def _objection(grant: Grant, sight: Sight) -> str:

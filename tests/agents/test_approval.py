@@ -57,7 +57,7 @@ def test_what_is_left_to_the_person_is_said_once_and_stays_left() -> None:
     # Gone for good, and not only while it is drawn anew.
     _, memory = decide(GRANT, memory, replace(SIGHT, time=102.0, doing=IDLE, unchanged=0.0))
     assert isinstance(decide(GRANT, memory, replace(SIGHT, time=102.1))[0], Wait)
-    _, memory = decide(GRANT, memory, replace(SIGHT, time=103.0, doing=IDLE))
+    _, memory = decide(GRANT, memory, replace(SIGHT, time=103.0, doing=IDLE, waiting="no"))
     assert isinstance(decide(GRANT, memory, replace(SIGHT, time=104.0))[0], Answer)
 
 

@@ -97,7 +97,14 @@ def test_what_no_rule_allows_is_left_to_the_person(real: Registry, tmp_path: Pat
     assert left_alone(session, "denied")
     session.send("3")
     shows(session, "got '1' for git status")
-    until(lambda: stands(session).reason == "")
+
+
+def test_what_was_left_is_forgotten_when_somebody_has_answered(real: Registry, tmp_path: Path) -> None:
+    session = start(real, tmp_path, 'ask("make")\ntime.sleep(300)')
+    approve(session)
+    assert left_alone(session, "not allowed")
+    session.send("3")
+    until(lambda: stands(session).reason == "", what=lambda: stands(session))
 
 
 def test_the_audit_log_has_all_and_replays_to_the_same(real: Registry, tmp_path: Path) -> None:
@@ -179,13 +186,19 @@ def test_it_ends_with_its_count(real: Registry, tmp_path: Path) -> None:
     assert unanswered(session)
 
 
-def test_a_password_prompt_ends_it_and_leaves_no_text(real: Registry, tmp_path: Path) -> None:
-    body = 'import getpass\ntty.setcbreak(0)\nshow("my words", "")\ngetpass.getpass("Password: ")'
-    session = start(real, tmp_path, body)
-    shows(session, "Password")
+@pytest.mark.parametrize("modes", ["sane -echo", "sane -echo -icanon"])
+def test_a_password_prompt_ends_it_and_leaves_no_text(real: Registry, tmp_path: Path, modes: str) -> None:
+    """By the terminal's modes whatever the screen shows, a true box too; and by the words of the prompt."""
+    asked = 'box("git secret")' if "icanon" not in modes else 'os.write(1, b"Password for git secret: ")'
+    session = start(
+        real, tmp_path, f"import subprocess\nsubprocess.run('stty {modes}'.split())\n{asked}\nos.read(0, 9)"
+    )
+    shows(session, "git secret")
     approve(session)
     assert off(session) == "the program asks for a password"
-    assert "my words" not in (session.directory / audit.FILE).read_text()
+    trail = (session.directory / audit.FILE).read_text()
+    assert "for a password" in trail and '"lines": []' in trail
+    assert "git secret" not in trail or "icanon" in modes
 
 
 def test_a_box_that_another_program_prints_gets_nothing(real: Registry, tmp_path: Path) -> None:
@@ -245,7 +258,7 @@ def test_a_screen_that_never_rests_is_answered_when_the_box_does(real: Registry,
     body = 'box("git status")\nwhile not select.select([0], [], [], .1)[0]: os.write(1, b"\\a")\nshow("done", "")'
     session = start(real, tmp_path, body + "\ntime.sleep(300)")
     approve(session)
-    shows(session, "done")
+    until(lambda: "done" in session.snapshot(), limit=8, what=session.snapshot)
 
 
 def test_a_stopped_approver_is_revoked(real: Registry, tmp_path: Path) -> None:
@@ -322,6 +335,16 @@ def test_it_rests_while_nothing_happens(real: Registry, tmp_path: Path) -> None:
     after = process.cpu_times()
     assert after.user + after.system - before.user - before.system <= 0.04
     assert process.memory_info().rss < 40e6
+
+
+def test_a_flood_costs_it_little(real: Registry, tmp_path: Path) -> None:
+    session = start(real, tmp_path, 'while True: os.write(1, b"a line of output\\r\\n" * 20); time.sleep(.0005)')
+    approve(session)
+    process = approver(session)
+    until(lambda: sum(process.cpu_times()[:2]) >= 0.1)  # its first rendering is behind it
+    before, began = sum(process.cpu_times()[:2]), time.monotonic()
+    time.sleep(3)
+    assert sum(process.cpu_times()[:2]) - before < 0.15 * (time.monotonic() - began)
 
 
 def test_nothing_of_the_session_that_switches_it_on_counts_for_it(real: Registry, tmp_path: Path) -> None:
