@@ -109,13 +109,12 @@ def test_the_digest_is_of_the_prompt_and_not_of_what_is_selected() -> None:
 def test_no_row_takes_long_to_read(text: str) -> None:
     """A pattern that tries all ways to divide a row would not end for a row as long as these."""
     long = text * (400 // len(text))
-    rows = [long, f"{long}!", f"❯ 1. {long}!", f"Run {long}(Y)es/(N)o{long}!", f"   {long}!"]
+    rows = [long, f"{long}#", f"❯ 1. {long}#", f"Run {long}(Y)es/(N)o{long}#", f"   {long}#"]
     for tool in TOOLS:
-        for at in range(len(rows)):
+        for at, row in enumerate(rows):
             read_screen(["", *rows[at:], *rows[:at]], len(rows), tool)
-            read_screen(
-                ["─" * 80, " Bash command", "", " make", *rows, "", " Do you want to proceed?", *OPTIONS], 12, tool
-            )
+            question = ["", f" {QUESTION}", *OPTIONS]
+            read_screen(["─" * 80, " Bash command", "", "   make", f"   {row.strip()}", *question], 9, tool)
 
 
 # --- as the emulator renders it
