@@ -18,6 +18,8 @@ from session_magics.listing import AgentWatch
 from session_magics.model import BackingOff, Running, check_size
 from session_magics.session import Session
 
+TYPING = 1.0
+"""Seconds after a key for which its echo may still come."""
 PROBE_QUIET = 0.3
 """Seconds without output before it is asked whether the program waits for input."""
 PROBE_SLOW_AFTER = 5.0
@@ -60,7 +62,7 @@ class Feed:
         self._agents = AgentWatch()
         self._facts = facts.read(session, self._agents)
         self._waiting = ""
-        self._probed = self._moved = self._renewed = 0.0
+        self._typed = self._probed = self._moved = self._renewed = 0.0
         self._seen = self._kept = -1
         self._owed = False
         self._focused: set[str] = set()
@@ -91,6 +93,7 @@ class Feed:
         """A message of a view. Called in the router's thread; does not block."""
         kind, view = content.get("t"), str(content.get("view", ""))
         if kind == "in":
+            self._typed = time.monotonic()
             self.channel.own(view)
             self._hands.type(content["b"].encode("latin-1") if "b" in content else content["d"].encode())
         elif kind == "resize":
@@ -139,6 +142,10 @@ class Feed:
             with self._lock:
                 self._link = None
             link.close()
+
+    def urgent(self, now: float) -> bool:
+        """See Source."""
+        return now - self._typed < TYPING
 
     def step(self, now: float) -> tuple[bool, float | None]:
         """See Source."""
