@@ -255,7 +255,7 @@ def test_the_same_question_is_answered_three_times(real: Registry, tmp_path: Pat
 
 
 def test_a_screen_that_never_rests_is_answered_when_the_box_does(real: Registry, tmp_path: Path) -> None:
-    body = 'box("git status")\nwhile not select.select([0], [], [], .1)[0]: os.write(1, b"\\a")\nshow("done", "")'
+    body = 'box("git status")\nwhile not select.select([0], [], [], .02)[0]: os.write(1, b"\\a")\nshow("done", "")'
     session = start(real, tmp_path, body + "\ntime.sleep(300)")
     approve(session)
     until(lambda: "done" in session.snapshot(), limit=8, what=session.snapshot)
@@ -338,13 +338,15 @@ def test_it_rests_while_nothing_happens(real: Registry, tmp_path: Path) -> None:
 
 
 def test_a_flood_costs_it_little(real: Registry, tmp_path: Path) -> None:
-    session = start(real, tmp_path, 'while True: os.write(1, b"a line of output\\r\\n" * 20); time.sleep(.0005)')
+    session = start(real, tmp_path, 'while True: show(*["one of many lines " * 4] * 22); time.sleep(.002)')
     approve(session)
     process = approver(session)
     until(lambda: sum(process.cpu_times()[:2]) >= 0.1)  # its first rendering is behind it
-    before, began = sum(process.cpu_times()[:2]), time.monotonic()
-    time.sleep(3)
-    assert sum(process.cpu_times()[:2]) - before < 0.15 * (time.monotonic() - began)
+    used, woken, began = sum(process.cpu_times()[:2]), process.num_ctx_switches().voluntary, time.monotonic()
+    time.sleep(4)
+    passed = time.monotonic() - began
+    assert process.num_ctx_switches().voluntary - woken < 100 * passed
+    assert sum(process.cpu_times()[:2]) - used < 0.045 * passed
 
 
 def test_nothing_of_the_session_that_switches_it_on_counts_for_it(real: Registry, tmp_path: Path) -> None:
