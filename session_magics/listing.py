@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -48,7 +47,7 @@ class Row:
     @property
     def program(self) -> str:
         """The command line, as one would type it."""
-        return shlex.join(self.info.argv)
+        return self.info.command_line
 
     def age(self, now: float) -> float:
         """Seconds for which the program has run, or did until its end."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -189,7 +190,13 @@ class SessionInfo:
     since: float = 0.0
     """Unix time of the newest start of the program; 0 if there was none."""
     tool: str | None = None
+    tool_args: tuple[str, ...] = ()
     parent: str | None = None
+
+    @property
+    def command_line(self) -> str:
+        """What runs, as one would type it; of a known tool, its name and the arguments that it was given."""
+        return shlex.join(self.argv if self.tool is None else (self.tool, *self.tool_args))
 
     @property
     def running(self) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from session_magics.agents.tools import Tool
 from session_magics.errors import UsageMistake
@@ -20,6 +20,8 @@ class Arguments:
     args: tuple[str, ...]
     conversation: str | None
     """The id of the conversation, where the arguments settle it."""
+    kept: tuple[str, ...] = field(default=(), compare=False)
+    """Those that the person wanted: without an id that was made for them."""
 
 
 @dataclass(frozen=True)
@@ -61,11 +63,12 @@ def start_arguments(tool: Tool, args: Sequence[str], *, approve: bool) -> Argume
     """
     line = _taken_apart(tool, args)
     if _is_command(tool, line):
-        return Arguments(tuple(args), None)
+        return Arguments(tuple(args), None, tuple(args))
     switch = _approval(tool, line) if approve else ()
     given, conversation = _identity(tool, line)
     before = args[: len(args) - len(line.rest)]
-    return Arguments((*before, *switch, *given, *line.rest), conversation)
+    wanted = (*before, *switch, *line.rest)
+    return Arguments((*before, *switch, *given, *line.rest), conversation, wanted)
 
 
 def resume_arguments(tool: Tool, args: Sequence[str], conversation: str | None) -> tuple[str, ...]:

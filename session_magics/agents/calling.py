@@ -14,7 +14,7 @@ from session_magics.log import LogReader
 
 @dataclass(frozen=True)
 class Calling:
-    """How a tool is called: the first time, and in later generations. ``args`` are those of the tool alone."""
+    """How a tool is called: the first time, and in later generations. ``args``: what the person wants of it."""
 
     argv: tuple[str, ...]
     args: tuple[str, ...]
@@ -33,7 +33,7 @@ def calling(name: str, args: Sequence[str], root: Path, *, approve_all: bool) ->
     tool = tool_named(name, tools(root))
     first = start_arguments(tool, args, approve=approve_all)
     again = resume_arguments(tool, first.args, first.conversation)
-    return Calling(command_line(tool, first.args), first.args, command_line(tool, again), first.conversation, tool.env)
+    return Calling(command_line(tool, first.args), first.kept, command_line(tool, again), first.conversation, tool.env)
 
 
 def calling_again(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 
 from session_magics.errors import SessionError
@@ -40,7 +39,7 @@ def read(session: Session, agents: AgentWatch, *, owner: str = "", waiting: str 
         "name": info.name,
         "state": state_word(info.state),
         "text": describe(info.state),
-        "program": cut(shlex.join(info.argv)),
+        "program": cut(info.command_line),
         "directory": short_path(directory(info)),
         "since": command.time if command is not None else info.since,
         "until": until,

@@ -158,5 +158,6 @@ def session_info(directory: str, name: str, identity: Identity) -> SessionInfo:
         log_bytes=log_bytes,
         since=run.since if run else 0.0,
         tool=spec.tool,
+        tool_args=spec.tool_args,
         parent=spec.parent,
     )
