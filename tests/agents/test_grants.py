@@ -223,17 +223,6 @@ def test_a_program_that_does_not_read_gets_nothing(real: Registry, tmp_path: Pat
     assert unanswered(session) and stands(session).answered == 0
 
 
-def test_somebody_who_resizes_is_left_to_answer(real: Registry, tmp_path: Path) -> None:
-    session = start(
-        real, tmp_path, 'box("git status")\ntime.sleep(1.5)\nos.read(0, 9)\nshow("got it", "")\ntime.sleep(300)'
-    )
-    approve(session)
-    until(lambda: approver(session).cpu_times().user > 0 and "Do you want" in session.snapshot())
-    time.sleep(0.8)  # it has seen the box by now, of which nothing tells
-    session.resize(30, 100)
-    assert left_alone(session, "somebody is at the terminal")
-
-
 def test_a_box_that_stays_ends_it(real: Registry, tmp_path: Path) -> None:
     session = start(real, tmp_path, 'ask("git status", taken=False)\ntime.sleep(300)')
     approve(session)
@@ -341,7 +330,7 @@ def test_a_flood_costs_it_little(real: Registry, tmp_path: Path) -> None:
     session = start(real, tmp_path, 'while True: show(*["one of many lines " * 4] * 22); time.sleep(.002)')
     approve(session)
     process = approver(session)
-    until(lambda: sum(process.cpu_times()[:2]) >= 0.1)  # its first rendering is behind it
+    until(lambda: sum(process.cpu_times()[:2]) >= 0.07)  # its first rendering is behind it
     used, woken, began = sum(process.cpu_times()[:2]), process.num_ctx_switches().voluntary, time.monotonic()
     time.sleep(4)
     passed = time.monotonic() - began
