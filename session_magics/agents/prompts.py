@@ -32,10 +32,8 @@ QUESTION_ROWS = 4
 STATUS_ROWS = 16
 """Rows with text, from the bottom, in which a tool tells that it works, or shows where to type: the input box, its
 hints, and a list of what is to do stand below the sign of working."""
-_PLAIN = {"name", "kind", "reader", "prefix", "keys", "boxes"}
+_PLAIN = {"about", "name", "kind", "reader", "prefix", "keys", "boxes"}
 """Names in the catalogue of what is meant literally. Other texts are patterns of whole rows (``text``: of any part)."""
-_UNKNOWN = "shell"
-"""The entry of the catalogue for programs of which nothing is known."""
 _WIDER = re.compile(
     r"always|all\b|any\b|every|again|session|trust|remember|auto|bypass|future|permanent|never|from now|yolo|rule|mode",
     re.I,
@@ -121,7 +119,7 @@ def read_screen(lines: Sequence[str], row: int, prompts: str, version: str | Non
         version: of the program; without it the prompts of all versions count.
     """
     lines = [line.replace("\xa0", " ") for line in lines]
-    signs = _catalogue().get(prompts) or _catalogue()[_UNKNOWN]
+    signs = _catalogue().get(prompts) or _catalogue()["shell"]
     menu = find_menu(lines, row, lambda text: _any(signs.footers, text))
     prompt = _known(menu, signs, version) if menu else None
     if prompt is not None and not (menu and _busy_above(lines, menu, signs)):
@@ -140,8 +138,6 @@ def _without_menu(lines: Sequence[str], row: int, signs: Signs) -> Doing:
     text = unbordered(lines[end]) if end >= 0 else ""
     if row == end and _MASKED.fullmatch(text):
         return Doing("waiting", Prompt("masked", "other", text, None, masked=True), text)
-    if row == end and (other := _other(signs, text, None)):
-        return Doing("waiting", other, text)
     for at in range(end, max(-1, end - STATUS_ROWS), -1):
         line = unbordered(lines[at])
         if _any(signs.idle, lines[at].strip()):
@@ -151,7 +147,8 @@ def _without_menu(lines: Sequence[str], row: int, signs: Signs) -> Doing:
             return Doing("waiting", None, next((text for text in above if text.endswith("?")), line))
         if lines[at].startswith(line[:1] or "\n") and not _any(signs.footers, line) and not is_edge(line):
             break  # a line of text, not indented: what stands above it is not what is asked now
-    return Doing("waiting", None, text) if row == end and _ASKING.fullmatch(text) else Doing("idle")
+    asks = row == end and _ASKING.fullmatch(text)
+    return Doing("waiting", _other(signs, text, None), text) if asks else Doing("idle")
 
 
 def _any(patterns: Iterable[re.Pattern[str]], text: str) -> bool:
@@ -174,12 +171,12 @@ def _question_above(menu: Menu, lines: Sequence[str]) -> str:
 
 def _other(signs: Signs, question: str, menu: Menu | None) -> Prompt | None:
     """The prompt that no one but the user may answer, if it is a known one."""
-    labels = [option.label for option in menu.options] if menu else []
+    options = menu.options if menu else ()
+    rows = [question, *(menu.above[-STATUS_ROWS:] if menu else ()), *(option.label for option in options)]
     for entry in signs.others:
-        if entry["text"].search(" \n ".join([question, *(menu.above[-STATUS_ROWS:] if menu else ()), *labels])):
-            choices = _choices(menu, signs, entry) if menu else ()
-            choices = tuple(Choice(choice.key, choice.label, "other", choice.selected) for choice in choices)
-            return Prompt(entry["name"], "other", question, None, choices, entry.get("masked", False))
+        if entry["text"].search("\n".join(rows)):
+            choices = [Choice(_key(option, entry), option.label, "other", option.selected) for option in options]
+            return Prompt(entry["name"], "other", question, None, tuple(choices))
     return None
 
 
@@ -277,8 +274,10 @@ def _subject(body: list[str], question: str, menu: Menu, entry: Mapping[str, Any
     if how["reader"] == "adjacent":
         return _adjacent(body, signs)
     parts = list(paragraphs(unnested(body)))
+    prefix = how.get("prefix", "")
     while parts and _any(how.get("before", ()), joined(parts[0])):
-        parts.pop(0)
+        if any(prefix and row.lstrip().startswith(prefix) for row in parts.pop(0)):
+            return None
     while parts and _any(how.get("after", ()), joined(parts[-1])):
         parts.pop()
     if not parts or how["reader"] == "none" or menu.box is None:
@@ -312,16 +311,14 @@ def _command(parts: list[list[str]], width: int, how: Mapping[str, Any], signs: 
     """The command in the only paragraph, lines joined as they are; None if a line may be wrapped, or is cut off."""
     if len(parts) != 1 or any(_elided(row, signs) for row in parts[0]):
         return None
-    rows = parts[0]
-    if how.get("described") and len(rows) > 1:
-        at = sentence_at(rows, width)
-        if at is None:
-            return None
-        rows = rows[:at]
+    end = sentence_at(parts[0], width) if how.get("described") and len(parts[0]) > 1 else len(parts[0])
+    if end is None:
+        return None
+    rows = parts[0][:end]
     indent = len(rows[0]) - len(rows[0].lstrip(" "))
     if any(row[:indent].strip() for row in rows):
         return None
-    for row, after in pairwise([*rows, *parts[0][len(rows) : len(rows) + 1]]):
+    for row, after in pairwise(parts[0][: end + 1]):
         if may_wrap(row, after, width) or row.endswith("\\"):  # a blank at its end would be lost, and change it
             return None
     lines = [row[indent:] for row in rows]
@@ -333,8 +330,7 @@ def _command(parts: list[list[str]], width: int, how: Mapping[str, Any], signs: 
 def _catalogue() -> Mapping[str, Signs]:
     text = importlib.resources.files("session_magics.agents").joinpath("prompts.json").read_text("utf-8")
     data = json.loads(text, object_hook=_compiled)
-    common = data.pop("common")
-    return {name: _signs(tool, common) for name, tool in data.items()}
+    return {name: _signs(tool, data["common"]) for name, tool in data.items() if name not in ("about", "common")}
 
 
 def _compiled(data: dict[str, Any]) -> dict[str, Any]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import textwrap
 import tomllib
 from collections.abc import Callable, Sequence
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -21,7 +23,12 @@ from session_magics.text.escapes import strip_styles
 from session_magics.text.screen import picture
 
 SCREENS = Path(__file__).parent / "screens"
+TOOLS = ("claude", "codex", "gemini", "grok", "aider", "opencode", "shell")
 CORPUS: dict[str, dict[str, Any]] = tomllib.loads((SCREENS / "screens.toml").read_text("utf-8"))
+
+
+QUESTION = "Do you want to proceed?"
+OPTIONS = ["❯ 1. Yes", "  2. Yes, and don't ask again for make commands in /home/me/project", "  3. No"]
 
 
 @cache
@@ -69,11 +76,45 @@ def test_the_corpus_has_both_families_and_every_screen_is_in_it() -> None:
     assert {entry["tool"] for entry in CORPUS.values()} >= {"claude", "codex", "gemini", "grok", "aider", "opencode"}
 
 
+def test_each_prompt_of_the_catalogue_is_on_some_screen() -> None:
+    catalogue = json.loads(files("session_magics.agents").joinpath("prompts.json").read_text("utf-8"))
+    shown = {(CORPUS[name]["tool"], doing.prompt.name) for name in CORPUS if (doing := seen(name)).prompt}
+    assert {(tool, entry["name"]) for tool in TOOLS for entry in catalogue[tool].get("prompts", ())} <= shown
+
+
+@pytest.mark.parametrize(
+    ("version", "once"),
+    [(None, True), ("codex-cli 0.98.0", True), ("0.36", True), ("0.35.9", False), ("1", True), ("unknown", True)],
+)
+def test_a_prompt_is_known_from_a_version_on(version: str | None, once: bool) -> None:
+    lines = screen("codex-0.98.0-exec.txt")
+    prompt = read_screen(lines, len(lines), "codex", version).prompt
+    assert (prompt is not None and prompt.once is not None) == once
+
+
+def test_programs_of_which_nothing_is_known_have_no_prompts() -> None:
+    lines = screen("claude-2.0.14-bash.txt")
+    assert read_screen(lines, len(lines), "someone's own") == Doing("waiting", None, "Do you want to proceed?")
+    assert read_screen([], 0, "claude") == Doing("idle")
+
+
 def test_the_digest_is_of_the_prompt_and_not_of_what_is_selected() -> None:
     first, second = (seen(f"claude-2.0.14-bash{rest}.txt").prompt for rest in ("", "-second-selected"))
     other = seen("claude-2.1.40-bash-footer-explain.txt").prompt
     assert first and second and other
     assert first.digest == second.digest != other.digest
+
+
+@pytest.mark.parametrize("text", ["a", "a ", "Aa ", "(Y)es/", "1. ", "? ", "│", "─", "> ", "a.", "(a) ", "● ", "1s "])
+def test_no_row_takes_long_to_read(text: str) -> None:
+    """A pattern that tries all ways to divide a row would not end for a row as long as these."""
+    long = text * (400 // len(text))
+    rows = [long, f"{long}#", f"❯ 1. {long}#", f"Run {long}(Y)es/(N)o{long}#", f"   {long}#"]
+    for tool in TOOLS:
+        for at, row in enumerate(rows):
+            read_screen(["", *rows[at:], *rows[:at]], len(rows), tool)
+            question = ["", f" {QUESTION}", *OPTIONS]
+            read_screen(["─" * 80, " Bash command", "", "   make", f"   {row.strip()}", *question], 9, tool)
 
 
 # --- as the emulator renders it
@@ -93,10 +134,6 @@ def drawn(rows: Sequence[str], columns: int) -> str:
     styled = [f"\x1b[38;5;174m│\x1b[39m \x1b[1m{row:{columns - 4}}\x1b[22m \x1b[38;5;174m│\x1b[39m" for row in text]
     edges = [f"\x1b[38;5;174m{left}{'─' * (columns - 2)}{right}\x1b[39m" for left, right in ("╭╮", "╰╯")]
     return "\x1b[?25l\x1b[2K" + "\r\n".join([edges[0], *styled, edges[1], ""])
-
-
-QUESTION = "Do you want to proceed?"
-OPTIONS = ["❯ 1. Yes", "  2. Yes, and don't ask again for make commands in /home/me/project", "  3. No"]
 
 
 @pytest.mark.parametrize("columns", [40, 80, 200])
@@ -160,7 +197,6 @@ def test_a_prompt_in_chunks_is_the_same_as_in_one() -> None:
 
 TRUE = sorted(name for name, entry in CORPUS.items() if "once" in entry and entry["family"] == "prompt")
 ELSE = sorted(name for name in CORPUS if re.search("-(idle|working)", name))
-TOOLS = ("claude", "codex", "gemini", "grok", "aider", "opencode", "shell")
 BATCH = 20
 """Screens for each of hypothesis' seeds: drawing every choice by itself takes it longer than reading the screens."""
 SCRIPTS = (
@@ -209,7 +245,7 @@ def option_dropped(lines: list[str], random: Random) -> list[str]:
 
 
 def question_dropped(lines: list[str], random: Random) -> list[str]:
-    asked = "Would you|Do you|Allow (exec|command)|Apply|Run shell|Add file|Create new|required"
+    asked = "Would you|Do you|Allow (exec|command|edits)|Apply|Run shell|Add file|Create new|required"
     at = max(at for at, line in enumerate(lines[: option_row(lines) + 1]) if re.search(asked, line))
     return lines[:at] + lines[at + 1 :]
 
