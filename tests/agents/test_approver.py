@@ -18,7 +18,7 @@ from rounds import until
 from session_magics import Command, Registry, Session
 from session_magics.agents.approver import Approver, Told
 from session_magics.agents.audit import Record, Trail
-from session_magics.agents.grants import RecordWriter, clock
+from session_magics.agents.standing import RecordWriter, clock
 
 ORDER = replace(GRANT, until=clock() + 600)
 
@@ -48,7 +48,7 @@ class BusyTrail(Trail):
         self.written.append(record)
         if record["kind"] == "decision" and record["decision"]["kind"] == "answer":
             self._meanwhile()
-        if record["kind"] == "outcome":
+        if record["kind"] == "outcome" or (record["kind"] == "decision" and record["decision"]["kind"] == "refuse"):
             self._going.off = True
 
 
@@ -116,6 +116,41 @@ def test_the_program_ends(session: Session, going: Going) -> None:
 def test_the_terminal_changes_its_size(session: Session, going: Going) -> None:
     _, written = answer(session, going, lambda: session.resize(30, 90))
     assert unsent(written)
+
+
+class Seeing(Approver):
+    """Lets something happen once it has seen a question that cannot be answered yet."""
+
+    happens: Callable[[], object] | None = None
+
+    def _look(self) -> str:
+        off = super()._look()
+        if self.happens is not None and self._view is not None and self._view.doing.prompt is not None:
+            self.happens()
+            self.happens = None
+        return off
+
+
+@pytest.mark.parametrize("touched", [True, False])
+def test_somebody_who_has_been_at_the_terminal_is_left_to_answer(
+    real: Registry, tmp_path: Path, going: Going, touched: bool
+) -> None:
+    body = 'box("git status")\nwhile not os.path.exists("go"): pass\nos.read(0, 9)\nshow("got it", "")\ntime.sleep(300)'
+    session = real.start("a", Command((str(write_agent(tmp_path / "bin", body)),), cwd=str(tmp_path)))
+
+    def happens() -> None:
+        if touched:
+            session.resize(30, 100)
+        (tmp_path / "go").touch()
+
+    with contextlib.closing(BusyTrail(session.directory, going, lambda: None)) as trail:
+        order = replace(ORDER, until=clock() + 600)
+        approver = Seeing(session, order, cast(Told, going), RecordWriter(session.directory, order), trail)
+        approver.happens = happens
+        approver.run()
+    said = trail.written[0]["decision"]
+    assert said["kind"] == ("refuse" if touched else "answer")
+    assert not touched or said["reason"] == "somebody is at the terminal"
 
 
 def test_the_log_of_what_is_done_cannot_be_written(session: Session, going: Going) -> None:
