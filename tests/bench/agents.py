@@ -100,7 +100,10 @@ GROUPS: dict[str, Callable[[Bench], Iterator[Figure]]] = {"streaming": streaming
 
 def main() -> int:
     with laboratory() as bench:
-        return run(GROUPS, GROUPS, bench)
+        try:
+            return run(GROUPS, GROUPS, bench)
+        finally:
+            bench.server.clean()  # also after a failure: agents outlive their kernel
 
 
 if __name__ == "__main__":
