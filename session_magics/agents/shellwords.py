@@ -62,6 +62,10 @@ class WordReader(ABC):
     def nested(self, text: str) -> Word:
         """Reads the text of a substitution in backquotes, and guesses what it prints."""
 
+    @abstractmethod
+    def unclear(self) -> None:
+        """Notes that the text is not understood whole, although the reading goes on."""
+
     def starts(self, *prefixes: str) -> bool:
         return self.text.startswith(prefixes, self.at)
 
@@ -89,8 +93,9 @@ class WordReader(ABC):
         while self.at < len(self.text):
             if self.starts("<(", ">("):
                 self.at += 2
-                pieces.inside += self.substituted().inside
-                pieces.add("/dev/fd/63", "q")
+                inside = self.substituted().inside
+                pieces.inside += inside
+                pieces.add("/dev/fd/63", "q", sure=any(inside))  # one without commands is nothing to bash
             elif self.here() in " \t\n;&|<>()":
                 break
             else:
@@ -242,6 +247,8 @@ class WordReader(ABC):
         while self.here() != "}":
             if self.at >= len(self.text):
                 raise NotUnderstood("an open brace")
+            if self.starts("<(", ">("):
+                raise NotUnderstood("commands in an expansion")
             self._piece(pieces, _IN_BRACES)
         self.at += 1
         self.depth -= 1
@@ -263,6 +270,8 @@ class WordReader(ABC):
         for part, kinds in parts:
             for begin, end in _split(part, kinds):
                 words.append(self._word(part[begin:end], kinds[begin:end], sure, pieces.inside))
+        if not words and not sure:
+            self.unclear()  # a variable that seems to be empty, and may be more than one argument
         if not words and (pieces.quoted or not pieces.text):
             words.append(Word("", sure, inside=pieces.inside))
         return words
