@@ -174,8 +174,9 @@ def _wrapped(words: Sequence[Word], rule: Mapping[str, Any]) -> Inside:
     everywhere = rule.get("only_text")
     while at < len(words) and (everywhere or (words[at].text[:1] == "-" and words[at].text not in ("-", "--"))):
         option = words[at].text
-        sure = sure and words[at].sure
         letters, value = _letters(option, rule)
+        elsewhere = is_long(option, rule.get("elsewhere_long", ())) or letters[-1:] in tuple(rule.get("elsewhere", ""))
+        sure = sure and words[at].sure and not elsewhere
         if letters and (letters[-1] in rule.get("queries", "")):
             return NOTHING
         if is_long(option, rule.get("long", ())) and "=" not in option:

@@ -286,6 +286,8 @@ class Grammar(WordReader):
             if match is None:
                 return found
             self.at = match.end()
+            if match[0].startswith("{"):
+                raise NotUnderstood("a redirection that sets a variable")
             if match[1] in ("<<", "<<-"):
                 found.append(Redirection("<<", self._document(strip=match[1] == "<<-")))
                 continue

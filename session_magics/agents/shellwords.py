@@ -21,6 +21,7 @@ _PARAMETER = re.compile(r"([#!]?)([A-Za-z_]\w*|\d+|[@*#?$!-])(\[[^\]$`]*\])?", r
 _DEFAULT = re.compile(r":?[-=+?]")
 _OPERAND = r"[ \t]*[-+!~]?\$?\w+[ \t]*"
 _ARITHMETIC = re.compile(rf"{_OPERAND}(?:(?:[-+*/%^,]|[<>=!&|]{{1,2}}){_OPERAND})*", re.ASCII)
+_NUMBERS = re.compile(r"(?:(?<!\w)\d+|[^\w$])*")
 _ANSI = re.compile(
     r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})|c(.)|(.))|([^\\']+)", re.S
 )
@@ -207,6 +208,8 @@ class WordReader(ABC):
         end = self.text.find("))", self.at)
         if end < 0 or not _ARITHMETIC.fullmatch(self.text, self.at + 3, end):
             raise NotUnderstood("arithmetic with more than numbers and variables")
+        if not _NUMBERS.fullmatch(self.text, self.at + 3, end):
+            self.unclear()  # the value of a variable is arithmetic too, and may hold commands in a subscript
         pieces.add(UNKNOWN, "v", sure=False)
         self.at = end + 2
 

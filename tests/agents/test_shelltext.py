@@ -115,7 +115,10 @@ def test_a_quoted_text_is_one_word_as_it_stands(text: str) -> None:
 # ------------------------------------------------------- compared with bash
 
 # Each command that bash does not find is written down, in one write; no program and no builtin has such a name.
-SPY = 'command_not_found_handle() { local IFS=$\'\\1\'; builtin printf "%s\\1\\0" "$*" >> "$SPY_LOG"; }; PATH=/nonexistent\n'
+SPY = (
+    """command_not_found_handle() { local IFS=$'\\1'; builtin printf "%s\\1\\0" "$*" >> "$SPY_LOG"; }; """
+    "PATH=/nonexistent\n"
+)
 TOKENS = (
     "a",
     "b",
