@@ -29,9 +29,12 @@ _ALL_WRITTEN = {
 }
 # Programs whose last argument is written, or the directory of -t.
 _LAST_WRITTEN = {"cp", "mv", "ln", "install", "rsync", "scp", "link"}
+_CHANGING = {"rm", "rmdir", "unlink", "shred", "chmod", "chown", "chgrp", "setfacl"}
 _OUTPUT_OPTIONS = {
     "curl": ("o", ("--output", "--cookie-jar", "--dump-header", "--trace", "--output-dir")),
     "wget": ("OPoa", ("--output-document", "--directory-prefix", "--output-file", "--append-output")),
+    "time": ("o", ("--output",)),
+    "strace": ("o", ("--output",)),
     "sort": ("o", ("--output",)),
     "tar": ("C", ("--directory",)),
     "unzip": ("d", ()),
@@ -76,7 +79,8 @@ def written(command: Command) -> list[Word]:
         return operands(words)
     if name in _LAST_WRITTEN:
         targets = _values(words, "t", ("--target-directory",)) if name != "rsync" else []
-        return targets + operands(words)[-1:] + (operands(words) if name == "mv" else [])
+        # What ln links to can be written through the link, by the next command.
+        return targets + (operands(words) if name in ("mv", "ln") else operands(words)[-1:])
     if name == "dd":
         return [Word(word.text[3:], word.sure) for word in words if word.text.startswith("of=")]
     if name in ("sed", "perl", "ruby") and any(
@@ -86,6 +90,11 @@ def written(command: Command) -> list[Word]:
     if name in _OUTPUT_OPTIONS:
         return _values(words, *_OUTPUT_OPTIONS[name])
     return []
+
+
+def changed(command: Command) -> list[Word]:
+    """The files that the command removes, or whose rights it changes."""
+    return operands(command.words[1:]) if command.name in _CHANGING else []
 
 
 def _values(words: Sequence[Word], letters: str, long: Sequence[str]) -> list[Word]:

@@ -134,13 +134,17 @@ class _Flow:
 
     def __init__(self, reading: Reading, places: Places) -> None:
         self._commands, self._places = reading.commands, places
-        self._loads = [at for at, command in enumerate(self._commands) if command.name in DATA["downloaders"]]
+        loading = {*DATA["downloaders"]}
+        for name, body in reading.functions:
+            loading |= {name} if any(self._commands[at].name in loading for at in body) else set()
+        self._loads = [at for at, command in enumerate(self._commands) if command.name in loading]
         tainted = {at for at, command in enumerate(self._commands) if _among(command.fed, self._loads)}
         self._loads = sorted(tainted.union(self._loads))
         self._listening = [at for at, command in enumerate(self._commands) if command.holds.listening]
+        self._runners = {name for name, body in reading.functions if _among(body, self._listening)}
         self._finders = [at for at, command in enumerate(self._commands) if command.name in ("pgrep", "pidof")]
         secrets = [self._names(command, places.secret) for command in self._commands]
-        self._secrets = [at for at, found in enumerate(secrets) if found]
+        self._secrets = [at for at, found in enumerate(secrets) if found or _prints_variables(self._commands[at])]
         self._keys = any(
             found and self._names(self._commands[at], places.credential) for at, found in enumerate(secrets)
         )
@@ -168,15 +172,21 @@ class _Flow:
         return any(_among(span, wanted) for word in words for span in word.inside)
 
     def _runs_download(self, command: Command) -> bool:
+        name = command.name
+        if command.holds.listening and _to_network(command):
+            return True
+        if name in ("nc", "ncat", "netcat") and any(
+            option(word, "ec", "--exec", "--sh-exec") for word in command.words
+        ):
+            return True
         if not self._loads:
             return False
-        name = command.name
         runner = _runner(name)
         fed = _among(command.fed, self._loads)
         first = command.words[:1] and any(_among(span, self._loads) for span in command.words[0].inside)
         if first or (runner and self._holds(command, self._loads)):
             return True
-        if fed and (command.holds.listening or name in ("eval", "source", ".")):
+        if fed and (command.holds.listening or name in ("eval", "source", ".") or name in self._runners):
             return True
         if (
             fed
@@ -236,8 +246,17 @@ def _runner(name: str) -> bool:
     return name in DATA["shells"] or bare in DATA["interpreters"] or name in ("eval", "source", ".")
 
 
+def _prints_variables(command: Command) -> bool:
+    """Whether the command prints the environment, where programs are given their keys."""
+    return command.name in ("env", "printenv") and not command.holds.commands
+
+
+def _to_network(command: Command) -> bool:
+    return any(part.target.text.startswith(("/dev/tcp/", "/dev/udp/")) for part in command.redirections)
+
+
 def _sends(command: Command) -> bool:
-    if any(part.target.text.startswith(("/dev/tcp/", "/dev/udp/")) for part in command.redirections):
+    if _to_network(command):
         return True
     if command.name in ("scp", "rsync"):
         return any(":" in word.text for word in operands(command.words[1:]))

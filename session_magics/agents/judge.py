@@ -5,17 +5,20 @@ from __future__ import annotations
 import os.path
 import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import pairwise
 from typing import Literal
 from urllib.parse import urlsplit
 
-from session_magics.agents.effects import git_verb, operands, redirected, written
+from session_magics.agents.effects import changed, git_verb, operands, redirected, written
 from session_magics.agents.floor import floor
 from session_magics.agents.places import Places
 from session_magics.agents.rules import Rules, address_rule, command_rule, path_rule
 from session_magics.agents.shelldata import DATA, is_long
 from session_magics.agents.shelltext import Command, Reading, read
+from session_magics.agents.shellvalues import Word
 
 __all__ = ["Rules", "Verdict", "judge_command", "judge_path", "judge_url"]
 
@@ -48,12 +51,13 @@ def judge_command(text: str, rules: Rules, *, cwd: str, home: str) -> Verdict:
     for command in reading.commands:
         if command.maybe:
             continue
-        if doubt := _doubt(command, reading, places):
+        rule = command_rule(rules.allow, [_shown(command)])
+        exact = rule is not None and "*" not in rule
+        if doubt := _doubt(command, reading, places, exact=exact):
             return Verdict("ask", doubt)
         for text, sure in dict.fromkeys((word.text, word.sure) for word in redirected(command)):
             if (verdict := _redirection(text, sure, reading, rules, places)).decision != "allow":
                 return verdict
-        rule = command_rule(rules.allow, [_shown(command)])
         if rule is None and not _needless(command, places):
             return Verdict("ask", f"no rule for: {command.text[:80]}")
         first = first or rule
@@ -144,8 +148,8 @@ def _needless(command: Command, places: Places) -> bool:
     return name in DATA["harmless_programs"]
 
 
-def _doubt(command: Command, reading: Reading, places: Places) -> str | None:
-    """Why the command must be asked about although a rule may fit."""
+def _doubt(command: Command, reading: Reading, places: Places, *, exact: bool) -> str | None:
+    """Why the command must be asked about although a rule may fit; ``exact``: the rule is the very command."""
     for name, value in command.assignments:
         if not _harmless(name, alone=not command.words):
             return f"sets {name}"
@@ -169,7 +173,7 @@ def _doubt(command: Command, reading: Reading, places: Places) -> str | None:
         return "an argument that only running tells"
     if any(places.private(path) for word in rest for path in places.named(word.text)):
         return "names a file that holds secrets"
-    if not command.holds.clear and _runs_code(command):
+    if not command.holds.clear and not exact and _runs_code(command, places):
         return "an option that can run other programs"
     return _writes_elsewhere(command, reading, places)
 
@@ -177,13 +181,20 @@ def _doubt(command: Command, reading: Reading, places: Places) -> str | None:
 def _harmless(name: str, *, alone: bool) -> bool:
     if any(fnmatchcase(name, kind) for kind in DATA["harmless_assignments"]):
         return True
-    return alone and name.islower() and "proxy" not in name
+    # http_proxy is obeyed, and zsh's path is another name of PATH.
+    return alone and name.islower() and not name.endswith(("path", "proxy"))
 
 
-def _runs_code(command: Command) -> bool:
+def _runs_code(command: Command, places: Places) -> bool:
     name, words = command.name, command.words[1:]
     if name == "sed":
         return not _plain_sed([word.text for word in words])
+    if name in ("test", "[", "[["):
+        return _evaluates(words)
+    if name == "git" and any(
+        before.text == "-C" and not places.inside(places.absolute(word.text)) for before, word in pairwise(words)
+    ):
+        return True  # the settings of a repository somewhere else name programs too
     patterns = DATA["run_code"].get(name)
     if patterns is None:
         return False
@@ -196,6 +207,12 @@ def _runs_code(command: Command) -> bool:
         or any(fnmatchcase(word.text, pattern) for pattern in patterns)
         for word in words
     )
+
+
+def _evaluates(words: Sequence[Word]) -> bool:
+    """Whether a test takes a word for arithmetic, or for the name of a variable, that may hold commands."""
+    numeric = any(word.text in ("-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v", "-R") for word in words)
+    return numeric and not all((word.sure and "[" not in word.text) for word in words)
 
 
 def _plain_sed(words: list[str]) -> bool:
@@ -227,7 +244,7 @@ def _plain_sed(words: list[str]) -> bool:
 
 
 def _writes_elsewhere(command: Command, reading: Reading, places: Places) -> str | None:
-    for word in written(command):
+    for word in [*written(command), *changed(command)]:
         for base in reading.directories:
             if base is None and not word.text.startswith("/"):
                 return "writes in a directory that only running tells"

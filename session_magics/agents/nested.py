@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -170,12 +170,13 @@ def _assignments(words: Sequence[Word]) -> tuple[tuple[tuple[str, Word], ...], i
 
 
 def _wrapped(words: Sequence[Word], rule: Mapping[str, Any]) -> Inside:
-    at, texts, sure = 0, [], True
+    at, texts, sure, unknown = 0, [], True, False
     everywhere = rule.get("only_text")
     while at < len(words) and (everywhere or (words[at].text[:1] == "-" and words[at].text not in ("-", "--"))):
         option = words[at].text
-        sure = sure and words[at].sure
         letters, value = _letters(option, rule)
+        elsewhere = is_long(option, rule.get("elsewhere_long", ())) or letters[-1:] in tuple(rule.get("elsewhere", ""))
+        sure = sure and words[at].sure and not elsewhere
         if letters and (letters[-1] in rule.get("queries", "")):
             return NOTHING
         if is_long(option, rule.get("long", ())) and "=" not in option:
@@ -192,6 +193,8 @@ def _wrapped(words: Sequence[Word], rule: Mapping[str, Any]) -> Inside:
             texts += words[at : at + 1]
         elif letters and letters[-1] in rule.get("values", "") and not value:
             at += 1
+        else:
+            unknown = unknown or (option.startswith("--") and "=" not in option)
         at += 1
     if at < len(words) and words[at].text in ("--", "-"):
         at += 1
@@ -202,7 +205,10 @@ def _wrapped(words: Sequence[Word], rule: Mapping[str, Any]) -> Inside:
     at += rule.get("skip", 0)
     if at < len(words) and words[at].text == "--":
         at += 1
-    return _result(list(words[at:]), texts, given, sure, rule)
+    found = _result(list(words[at:]), texts, given, sure, rule)
+    if unknown and len(words) > at + 1:  # the first word may be the value of an option that the table does not have
+        found = replace(found, commands=(*found.commands, tuple(words[at + 1 :])))
+    return found
 
 
 def _result(

@@ -13,6 +13,8 @@ from session_magics.agents.shellwords import NotUnderstood, WordReader
 _KEYWORD = re.compile(r"(?:if|while|until|for|select|case|function|\{|\[\[|!|time)(?=[\s;&|<>()]|$)")
 _STRAY = re.compile(r"(?:then|elif|else|fi|do|done|esac|in|\}|\]\])(?=[\s;&|<>()]|$)")
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)\+?=", re.ASCII)
+# bash takes blanks and operators up to the closing bracket for part of the word.
+_SUBSCRIPT = re.compile(r"[A-Za-z_]\w*\[", re.ASCII)
 _REDIRECTION = re.compile(r"(?:\d+|\{\w+\})?(&>>|&>|>>|>\||>&|<>|<<<|<<-|<<|<&|>(?!\()|<(?!\())", re.ASCII)
 _FUNCTION = re.compile(r"[ \t]*\([ \t]*\)")
 _BLANK = re.compile(r"(?:[ \t]|\\\n)+")
@@ -262,6 +264,8 @@ class Grammar(WordReader):
                     self.at = found.end()
                     return self._function(words[0].text)
                 raise NotUnderstood("a parenthesis out of place")
+            if not words and _SUBSCRIPT.match(self.text, self.at):
+                raise NotUnderstood("an element of an array")
             if not words and (found := _ASSIGNMENT.match(self.text, self.at)):
                 self.at = found.end()
                 assignments.append((found[1], self.value()))
@@ -282,6 +286,8 @@ class Grammar(WordReader):
             if match is None:
                 return found
             self.at = match.end()
+            if match[0].startswith("{"):
+                raise NotUnderstood("a redirection that sets a variable")
             if match[1] in ("<<", "<<-"):
                 found.append(Redirection("<<", self._document(strip=match[1] == "<<-")))
                 continue

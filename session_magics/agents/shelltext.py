@@ -102,6 +102,9 @@ class Reader(Grammar):
     def function(self, name: str, body: range) -> None:
         self.reading.functions.append((name, body))
 
+    def unclear(self) -> None:
+        self.reading.whole = False
+
     def another(self, text: str) -> Reader:
         return Reader(text, self.reading, self.variables, self.depth, self.fed, self.maybe)
 

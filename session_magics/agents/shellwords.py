@@ -21,6 +21,7 @@ _PARAMETER = re.compile(r"([#!]?)([A-Za-z_]\w*|\d+|[@*#?$!-])(\[[^\]$`]*\])?", r
 _DEFAULT = re.compile(r":?[-=+?]")
 _OPERAND = r"[ \t]*[-+!~]?\$?\w+[ \t]*"
 _ARITHMETIC = re.compile(rf"{_OPERAND}(?:(?:[-+*/%^,]|[<>=!&|]{{1,2}}){_OPERAND})*", re.ASCII)
+_NUMBERS = re.compile(r"(?:(?<!\w)\d+|[^\w$])*")
 _ANSI = re.compile(
     r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})|c(.)|(.))|([^\\']+)", re.S
 )
@@ -62,6 +63,10 @@ class WordReader(ABC):
     def nested(self, text: str) -> Word:
         """Reads the text of a substitution in backquotes, and guesses what it prints."""
 
+    @abstractmethod
+    def unclear(self) -> None:
+        """Notes that the text is not understood whole, although the reading goes on."""
+
     def starts(self, *prefixes: str) -> bool:
         return self.text.startswith(prefixes, self.at)
 
@@ -89,8 +94,9 @@ class WordReader(ABC):
         while self.at < len(self.text):
             if self.starts("<(", ">("):
                 self.at += 2
-                pieces.inside += self.substituted().inside
-                pieces.add("/dev/fd/63", "q")
+                inside = self.substituted().inside
+                pieces.inside += inside
+                pieces.add("/dev/fd/63", "q", sure=any(inside))  # one without commands is nothing to bash
             elif self.here() in " \t\n;&|<>()":
                 break
             else:
@@ -202,6 +208,8 @@ class WordReader(ABC):
         end = self.text.find("))", self.at)
         if end < 0 or not _ARITHMETIC.fullmatch(self.text, self.at + 3, end):
             raise NotUnderstood("arithmetic with more than numbers and variables")
+        if not _NUMBERS.fullmatch(self.text, self.at + 3, end):
+            self.unclear()  # the value of a variable is arithmetic too, and may hold commands in a subscript
         pieces.add(UNKNOWN, "v", sure=False)
         self.at = end + 2
 
@@ -242,6 +250,8 @@ class WordReader(ABC):
         while self.here() != "}":
             if self.at >= len(self.text):
                 raise NotUnderstood("an open brace")
+            if self.starts("<(", ">("):
+                raise NotUnderstood("commands in an expansion")
             self._piece(pieces, _IN_BRACES)
         self.at += 1
         self.depth -= 1
@@ -263,6 +273,8 @@ class WordReader(ABC):
         for part, kinds in parts:
             for begin, end in _split(part, kinds):
                 words.append(self._word(part[begin:end], kinds[begin:end], sure, pieces.inside))
+        if not words and not sure:
+            self.unclear()  # a variable that seems to be empty, and may be more than one argument
         if not words and (pieces.quoted or not pieces.text):
             words.append(Word("", sure, inside=pieces.inside))
         return words
