@@ -18,8 +18,8 @@ from session_magics.agents.approval import (
     Wait,
     decide,
 )
-from session_magics.agents.judge import Rules
 from session_magics.agents.prompts import Choice, Doing, Prompt
+from session_magics.agents.verdicts.judge import Rules
 
 GRANT = Grant(
     tool="claude",

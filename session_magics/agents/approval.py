@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from session_magics.agents.audit import Record, decode, encode
-from session_magics.agents.judge import Rules, Verdict, judge_command, judge_path, judge_url
 from session_magics.agents.prompts import Choice, Doing, Prompt
+from session_magics.agents.verdicts.judge import Rules, Verdict, judge_command, judge_path, judge_url
 
 STILL = 0.4
 """Seconds for which the screen must not have changed: a box that is being drawn takes a few hundredths."""

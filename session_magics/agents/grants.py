@@ -21,8 +21,8 @@ from typing import Protocol
 
 from session_magics.agents.approval import Grant
 from session_magics.agents.audit import encode
-from session_magics.agents.judge import Rules
 from session_magics.agents.standing import Standing, clock, locked, read_record, standing
+from session_magics.agents.verdicts.judge import Rules
 from session_magics.environment import COOKIE
 from session_magics.errors import SessionError, UsageMistake
 from session_magics.holder import processes, trees, waiting

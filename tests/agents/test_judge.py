@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from session_magics.agents.judge import Rules, Verdict, judge_command, judge_path, judge_url
+from session_magics.agents.verdicts.judge import Rules, Verdict, judge_command, judge_path, judge_url
 from session_magics.errors import UsageMistake
 
 TABLE = tomllib.loads(Path(__file__).with_name("commands.toml").read_text("utf-8"))

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from session_magics.agents.shelltext import LENGTH_LIMIT, Reading, read
-from session_magics.agents.shellvalues import UNKNOWN
+from session_magics.agents.verdicts.shelltext import LENGTH_LIMIT, Reading, read
+from session_magics.agents.verdicts.shellvalues import UNKNOWN
 
 HOME, CWD = "/home/user", "/home/user/project"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from session_magics.agents.shelldata import DATA, is_long
-from session_magics.agents.shelltext import Command
-from session_magics.agents.shellvalues import UNKNOWN, Word
+from session_magics.agents.verdicts.shelldata import DATA, is_long
+from session_magics.agents.verdicts.shelltext import Command
+from session_magics.agents.verdicts.shellvalues import UNKNOWN, Word
 
 _WRITING = (">", ">>", ">|", "&>", "&>>", "<>")
 # Programs whose file arguments, all of them, are written.

@@ -6,11 +6,11 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 
-from session_magics.agents.effects import forced_branches, operands, option, recursive, redirected, written
-from session_magics.agents.places import Places
-from session_magics.agents.shelldata import DATA
-from session_magics.agents.shelltext import Command, Reading
-from session_magics.agents.shellvalues import UNKNOWN, Word
+from session_magics.agents.verdicts.effects import forced_branches, operands, option, recursive, redirected, written
+from session_magics.agents.verdicts.places import Places
+from session_magics.agents.verdicts.shelldata import DATA
+from session_magics.agents.verdicts.shelltext import Command, Reading
+from session_magics.agents.verdicts.shellvalues import UNKNOWN, Word
 
 
 def floor(reading: Reading, places: Places) -> str | None:

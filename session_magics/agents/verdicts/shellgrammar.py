@@ -7,8 +7,8 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from session_magics.agents.shellvalues import UNKNOWN, Variables, Word
-from session_magics.agents.shellwords import NotUnderstood, WordReader
+from session_magics.agents.verdicts.shellvalues import UNKNOWN, Variables, Word
+from session_magics.agents.verdicts.shellwords import NotUnderstood, WordReader
 
 _KEYWORD = re.compile(r"(?:if|while|until|for|select|case|function|\{|\[\[|!|time)(?=[\s;&|<>()]|$)")
 _STRAY = re.compile(r"(?:then|elif|else|fi|do|done|esac|in|\}|\]\])(?=[\s;&|<>()]|$)")

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from posixpath import join, normpath
 
-from session_magics.agents.shelldata import DATA
+from session_magics.agents.verdicts.shelldata import DATA
 
 # A last component that names everything in its directory: "*", ".*", ".[!.]*", "?*".
 _SWEEPING = re.compile(r"(?=.*\*)(?:[*.?]|\[[^\]]*\])+")

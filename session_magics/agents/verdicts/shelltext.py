@@ -11,11 +11,11 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from session_magics.agents.nested import NOTHING, Inside, inside
-from session_magics.agents.shelldata import program
-from session_magics.agents.shellgrammar import Grammar, Redirection
-from session_magics.agents.shellvalues import UNKNOWN, Variables, Word
-from session_magics.agents.shellwords import NotUnderstood
+from session_magics.agents.verdicts.nested import NOTHING, Inside, inside
+from session_magics.agents.verdicts.shelldata import program
+from session_magics.agents.verdicts.shellgrammar import Grammar, Redirection
+from session_magics.agents.verdicts.shellvalues import UNKNOWN, Variables, Word
+from session_magics.agents.verdicts.shellwords import NotUnderstood
 
 # Characters of a text that is read: what a screen can show whole is far shorter.
 LENGTH_LIMIT = 32768

@@ -12,13 +12,13 @@ from itertools import pairwise
 from typing import Literal
 from urllib.parse import urlsplit
 
-from session_magics.agents.effects import changed, git_verb, operands, redirected, written
-from session_magics.agents.floor import floor
-from session_magics.agents.places import Places
-from session_magics.agents.rules import Rules, address_rule, command_rule, path_rule
-from session_magics.agents.shelldata import DATA, is_long
-from session_magics.agents.shelltext import Command, Reading, read
-from session_magics.agents.shellvalues import Word
+from session_magics.agents.verdicts.effects import changed, git_verb, operands, redirected, written
+from session_magics.agents.verdicts.floor import floor
+from session_magics.agents.verdicts.places import Places
+from session_magics.agents.verdicts.rules import Rules, address_rule, command_rule, path_rule
+from session_magics.agents.verdicts.shelldata import DATA, is_long
+from session_magics.agents.verdicts.shelltext import Command, Reading, read
+from session_magics.agents.verdicts.shellvalues import Word
 
 __all__ = ["Rules", "Verdict", "judge_command", "judge_path", "judge_url"]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from session_magics.agents.places import Places
+from session_magics.agents.verdicts.places import Places
 from session_magics.errors import UsageMistake
 
 Kind = Literal["command", "edit", "read", "fetch"]

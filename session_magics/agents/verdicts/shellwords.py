@@ -6,8 +6,8 @@ import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 
-from session_magics.agents.braces import TooMany, alternatives
-from session_magics.agents.shellvalues import UNKNOWN, Variables, Word
+from session_magics.agents.verdicts.braces import TooMany, alternatives
+from session_magics.agents.verdicts.shellvalues import UNKNOWN, Variables, Word
 
 # Levels of substitutions, groups and wrapped commands that are followed; honest text needs three or four.
 DEPTH_LIMIT = 24

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from session_magics.agents.shelldata import DATA, is_long, program
-from session_magics.agents.shellvalues import UNKNOWN, Word
+from session_magics.agents.verdicts.shelldata import DATA, is_long, program
+from session_magics.agents.verdicts.shellvalues import UNKNOWN, Word
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)\+?=", re.ASCII)
 _GIT_PROGRAMS = ("-c", "-x", "-u", "--exec", "--config", "--upload-pack", "--receive-pack")

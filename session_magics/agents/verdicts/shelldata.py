@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from importlib import resources
 from typing import Any
 
-from session_magics.agents.shellvalues import UNKNOWN, Word
+from session_magics.agents.verdicts.shellvalues import UNKNOWN, Word
 
 DATA: Mapping[str, Any] = json.loads(
-    resources.files("session_magics.agents").joinpath("commands.json").read_text("utf-8")
+    resources.files("session_magics.agents.verdicts").joinpath("commands.json").read_text("utf-8")
 )
 # A long option may be cut short; "--e" is the shortest that is taken for one.
 _SHORTEST = 3
