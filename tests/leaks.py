@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import os
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import psutil
 
 # Seconds that what was told to end (a holder, a thread) may take to be gone.
 SETTLE = 3.0
+STEP = 0.005
 
 
 @dataclass(frozen=True)
@@ -66,11 +68,29 @@ def carries(process: psutil.Process, marks: set[str], root: Path) -> bool:
         return False
 
 
+def outlived(processes: list[psutil.Process], limit: float = SETTLE) -> list[psutil.Process]:
+    """Wait until these have ended, or the limit is over; those that have not.
+
+    A zombie has ended: some init takes seconds to bury it.
+    """
+    deadline = time.monotonic() + limit
+    while processes and time.monotonic() < deadline:
+        processes = [process for process in processes if lives(process)]
+        time.sleep(STEP if processes else 0)
+    return processes
+
+
+def lives(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
 def leaked(root: Path, before: Baseline) -> list[str]:
     """Wait until everything is gone or SETTLE is over; kill what is left and return one line for each leak."""
     found = []
-    _, left = psutil.wait_procs(processes_of(root), timeout=SETTLE)
-    for process in left:
+    for process in outlived(processes_of(root)):
         found.append(f"process {describe(process)}")
         kill(process)
     for pid, child in children().items():

@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
-import psutil
-
 import leaks
 from conftest import LiveKernel, Outcome
 
@@ -29,7 +27,7 @@ def live_kernel(env: Mapping[str, str] = MappingProxyType({})) -> Iterator[LiveK
         yield live
     finally:
         live.stop()
-        _, left = psutil.wait_procs(leaks.processes_of(root), leaks.SETTLE)
+        left = leaks.outlived(leaks.processes_of(root))
         found = [leaks.describe(process) for process in left]
         for process in left:
             leaks.kill(process)

@@ -21,6 +21,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+import leaks
 from rounds import alive, rounds, until, until_state
 from session_magics import (
     Command,
@@ -87,7 +88,7 @@ def plain() -> dict[str, str]:
 
 
 def gone(*processes_: psutil.Process) -> None:
-    _, left = psutil.wait_procs(processes_, timeout=LIMIT)
+    left = leaks.outlived(processes_, LIMIT)
     assert not left
 
 

@@ -102,6 +102,15 @@ def _git(command: Command) -> str | None:
     return "git-push-force" if known or not branches else None
 
 
+def _sessions(command: Command) -> str | None:
+    """An agent that could do this would approve its own questions, or answer them."""
+    return "answers-itself" if any(word.text in ("approve", "attach", "send") for word in command.words[1:]) else None
+
+
+def _python(command: Command) -> str | None:
+    return _sessions(command) if any("session_magics" in word.text for word in command.words) else None
+
+
 def _diskutil(command: Command) -> str | None:
     verbs = [word.text.lower() for word in operands(command.words[1:])[:1]]
     return (
@@ -126,6 +135,9 @@ _PROGRAMS: dict[str, Callable[[Command], str | None]] = {
     "git": _git,
     "diskutil": _diskutil,
     "cryptsetup": _diskutil,
+    "session-magics": _sessions,
+    "python": _python,
+    "python3": _python,
 }
 
 
