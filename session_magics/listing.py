@@ -24,7 +24,7 @@ LAST_LINE_BYTES = 4096
 COLUMNS = ("NAME", "STATE", "DOING", "PID", "AGE", "CPU", "MEMORY", "PORTS", "PROGRAM", "DIRECTORY", "LAST LINE")
 RIGHT = frozenset(("PID", "AGE", "CPU", "MEMORY"))
 """Columns of numbers."""
-WIDEST = {"DOING": 40, "PORTS": 17, "PROGRAM": 32, "DIRECTORY": 24, "LAST LINE": 48}
+WIDEST = {"DOING": 48, "PORTS": 17, "PROGRAM": 32, "DIRECTORY": 24, "LAST LINE": 48}
 """Characters of a cell that a table of text shows: a row should fit on the line of a page."""
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,23 +28,16 @@ SLEEP = Command(("sleep", "1000"))
 
 
 @pytest.fixture
-def registry(root: Path) -> Iterator[Registry]:
-    registry = Registry(root)
-    yield registry
-    registry.stop_all(now=True)
+def pair(real: Registry) -> tuple[Session, Session]:
+    return real.start("a", SLEEP), real.start("b", SLEEP, parent="a")
 
 
-@pytest.fixture
-def pair(registry: Registry) -> tuple[Session, Session]:
-    return registry.start("a", SLEEP), registry.start("b", SLEEP, parent="a")
+def call(real: Registry, line: str) -> Any:
+    return Verbs(real, lambda text: None).call(parse_verb(line))
 
 
-def call(registry: Registry, line: str) -> Any:
-    return Verbs(registry, lambda text: None).call(parse_verb(line))
-
-
-def test_a_stop_of_the_parent_has_stopped_the_child(registry: Registry, pair: tuple[Session, Session]) -> None:
-    call(registry, "stop a")
+def test_a_stop_of_the_parent_has_stopped_the_child(real: Registry, pair: tuple[Session, Session]) -> None:
+    call(real, "stop a")
     assert [isinstance(session.state(), Exited) for session in pair] == [True, True]
 
 
@@ -63,96 +55,96 @@ def test_a_stop_of_the_child_leaves_the_parent(pair: tuple[Session, Session]) ->
 
 
 def test_a_restart_of_the_parent_stops_the_child_and_a_restart_of_the_child_watches_the_new_one(
-    registry: Registry, pair: tuple[Session, Session]
+    real: Registry, pair: tuple[Session, Session]
 ) -> None:
     parent, child = pair
-    registry.restart("a")
+    real.restart("a")
     until_state(child, Exited)
-    registry.restart("b")
+    real.restart("b")
     assert child.info().running
     parent.stop()
     until_state(child, Exited)
     with pytest.raises(SessionNotRunning, match="restart a"):
-        registry.restart("b")
+        real.restart("b")
 
 
 def test_c1_remove_refuses_while_a_child_runs_and_takes_ended_ones_along(
-    registry: Registry, pair: tuple[Session, Session]
+    real: Registry, pair: tuple[Session, Session]
 ) -> None:
     os.kill(pair[0].info().pid or 0, signal.SIGSTOP)  # so that nothing of it goes by itself
     with pytest.raises(SessionExists, match="running"):
-        registry.remove("a")
-    call(registry, "stop a --now")
-    registry.remove("a")
-    assert registry.infos() == []
+        real.remove("a")
+    call(real, "stop a --now")
+    real.remove("a")
+    assert real.infos() == []
 
 
-def test_remove_refuses_while_a_child_still_runs_after_the_parent(registry: Registry) -> None:
-    parent = registry.start("a", SLEEP)
+def test_remove_refuses_while_a_child_still_runs_after_the_parent(real: Registry) -> None:
+    parent = real.start("a", SLEEP)
     stubborn = Command(("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.1; done"))
-    child = registry.start("b", stubborn, parent="a")
+    child = real.start("b", stubborn, parent="a")
     child.wait_for("ready", 10)
     parent.stop()
     if child.info().running:  # for the second between asking and forcing
         with pytest.raises(SessionExists, match="with b, which ends with it, still running"):
-            registry.remove("a")
+            real.remove("a")
     until_state(child, Exited)
 
 
-def test_remove_by_force_stops_the_children(registry: Registry, pair: tuple[Session, Session]) -> None:
-    registry.remove("a", force=True)
-    assert registry.infos() == [] and not pair[1].directory.exists()
+def test_remove_by_force_stops_the_children(real: Registry, pair: tuple[Session, Session]) -> None:
+    real.remove("a", force=True)
+    assert real.infos() == [] and not pair[1].directory.exists()
 
 
-def test_a_parent_must_run(registry: Registry) -> None:
+def test_a_parent_must_run(real: Registry) -> None:
     with pytest.raises(SessionNotFound):
-        registry.start("b", SLEEP, parent="a")
-    registry.start("a", SLEEP).stop()
+        real.start("b", SLEEP, parent="a")
+    real.start("a", SLEEP).stop()
     with pytest.raises(SessionNotRunning):
-        registry.start("b", SLEEP, parent="a")
-    assert [info.name for info in registry.infos()] == ["a"]
+        real.start("b", SLEEP, parent="a")
+    assert [info.name for info in real.infos()] == ["a"]
 
 
-def test_c1_children_are_found_those_that_run_first(registry: Registry) -> None:
-    parent = registry.start("a", SLEEP)
-    assert registry.children(parent.id) == []
+def test_c1_children_are_found_those_that_run_first(real: Registry) -> None:
+    parent = real.start("a", SLEEP)
+    assert real.children(parent.id) == []
     for name in ("b", "c", "d"):
-        registry.start(name, SLEEP, parent="a")
-    registry.get("d").stop()
-    assert [info.name for info in registry.children(parent.id)] == ["c", "b", "d"]
-    registry.remove("b", force=True)
-    assert [info.name for info in registry.children(parent.id)] == ["c", "d"]
+        real.start(name, SLEEP, parent="a")
+    real.get("d").stop()
+    assert [info.name for info in real.children(parent.id)] == ["c", "b", "d"]
+    real.remove("b", force=True)
+    assert [info.name for info in real.children(parent.id)] == ["c", "d"]
 
 
 # ---- the terminal child
 
 
 def test_c11_a_terminal_child_is_a_shell_in_the_directory_of_its_parent(
-    registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    real: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SHELL", "/bin/sh")
-    registry.start("a", Command(("sleep", "1000"), str(tmp_path)))
-    child = call(registry, "shell a")
+    real.start("a", Command(("sleep", "1000"), str(tmp_path)))
+    child = call(real, "shell a")
     child.send("pwd; echo in the shell\r")
     child.wait_for(rf"{tmp_path}\s+in the shell", 10)
     assert child.name == "a-shell" and child.info().argv[0] == "/bin/sh"
 
 
-def test_c11_it_is_found_while_it_runs_and_made_anew_after_that(registry: Registry) -> None:
-    registry.start("a", SLEEP)
-    first = registry.child_shell("a")
-    assert registry.child_shell("a").id == first.id
+def test_c11_it_is_found_while_it_runs_and_made_anew_after_that(real: Registry) -> None:
+    real.start("a", SLEEP)
+    first = real.child_shell("a")
+    assert real.child_shell("a").id == first.id
     first.stop(now=True)
-    second = registry.child_shell("a")
+    second = real.child_shell("a")
     assert second.id != first.id and second.name == first.name
-    registry.get("a").stop()
+    real.get("a").stop()
     until_state(second, Exited)
 
 
-def test_c11_of_many_who_ask_at_once_all_get_the_same(registry: Registry) -> None:
-    registry.start("a", SLEEP)
+def test_c11_of_many_who_ask_at_once_all_get_the_same(real: Registry) -> None:
+    real.start("a", SLEEP)
     found: list[str] = []
-    threads = [threading.Thread(target=lambda: found.append(registry.child_shell("a").id)) for _ in range(8)]
+    threads = [threading.Thread(target=lambda: found.append(real.child_shell("a").id)) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -160,16 +152,16 @@ def test_c11_of_many_who_ask_at_once_all_get_the_same(registry: Registry) -> Non
     assert len(found) == 8 and len(set(found)) == 1
 
 
-def test_a_name_that_something_else_has_is_left_to_it(registry: Registry) -> None:
-    registry.start("a", SLEEP)
-    registry.start("a-shell", SLEEP)
+def test_a_name_that_something_else_has_is_left_to_it(real: Registry) -> None:
+    real.start("a", SLEEP)
+    real.start("a-shell", SLEEP)
     with pytest.raises(SessionExists, match="a-shell"):
-        registry.child_shell("a")
+        real.child_shell("a")
 
 
-def test_the_name_of_a_long_parent_is_cut(registry: Registry) -> None:
-    registry.start("a" * 64, SLEEP)
-    assert registry.child_shell("a" * 64).name == "a" * 58 + "-shell"
+def test_the_name_of_a_long_parent_is_cut(real: Registry) -> None:
+    real.start("a" * 64, SLEEP)
+    assert real.child_shell("a" * 64).name == "a" * 58 + "-shell"
 
 
 @pytest.mark.parametrize(
@@ -187,7 +179,7 @@ def test_what_does_not_fit_together_is_told(line: str, problem: str) -> None:
         parse_verb(line)
 
 
-def test_the_child_of_a_child_goes_too(registry: Registry, pair: tuple[Session, Session]) -> None:
-    third = registry.start("c", SLEEP, parent="b")
+def test_the_child_of_a_child_goes_too(real: Registry, pair: tuple[Session, Session]) -> None:
+    third = real.start("c", SLEEP, parent="b")
     pair[0].stop()
     until(lambda: not third.info().running)

@@ -6,11 +6,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from queue import Queue
-
-import pytest
 
 from holders import holder
 from rounds import until
@@ -19,15 +15,8 @@ from session_magics import Command, Exited, Lost, Registry, Session
 WAITING = Command(("sh", "-c", "read line; echo over; exit 3"))
 
 
-@pytest.fixture
-def registry(root: Path) -> Iterator[Registry]:
-    registry = Registry(root)
-    yield registry
-    registry.stop_all(now=True)
-
-
-def test_c5_the_end_is_told_within_half_a_second_with_all_that_was_said(registry: Registry) -> None:
-    session = registry.start("a", WAITING)
+def test_c5_the_end_is_told_within_half_a_second_with_all_that_was_said(real: Registry) -> None:
+    session = real.start("a", WAITING)
     told: Queue[tuple[float, Session]] = Queue()
     session.on_exit(lambda ended: told.put((time.time(), ended)))
     session.send("\r")
@@ -37,16 +26,16 @@ def test_c5_the_end_is_told_within_half_a_second_with_all_that_was_said(registry
     assert at - state.at < 0.5
 
 
-def test_of_what_has_ended_already_it_is_told_at_once(registry: Registry) -> None:
-    session = registry.start("a", Command(("true",)))
+def test_of_what_has_ended_already_it_is_told_at_once(real: Registry) -> None:
+    session = real.start("a", Command(("true",)))
     session.wait()
     told = threading.Event()
     session.on_exit(lambda _: told.set())
     assert told.wait(20)
 
 
-def test_a_restart_by_policy_is_no_end_and_a_stop_is_one(registry: Registry) -> None:
-    session = registry.start("a", Command(("sleep", "1000")), restart="always")
+def test_a_restart_by_policy_is_no_end_and_a_stop_is_one(real: Registry) -> None:
+    session = real.start("a", Command(("sleep", "1000")), restart="always")
     told = threading.Event()
     session.on_exit(lambda _: told.set())
     os.kill(session.info().pid or 0, signal.SIGKILL)
@@ -56,8 +45,8 @@ def test_a_restart_by_policy_is_no_end_and_a_stop_is_one(registry: Registry) -> 
     assert told.wait(20)
 
 
-def test_a_killed_holder_is_an_end_too(registry: Registry) -> None:
-    session = registry.start("a", Command(("sleep", "1000")))
+def test_a_killed_holder_is_an_end_too(real: Registry) -> None:
+    session = real.start("a", Command(("sleep", "1000")))
     told: Queue[Session] = Queue()
     session.on_exit(told.put)
     os.kill(holder(session), signal.SIGKILL)
@@ -65,8 +54,8 @@ def test_a_killed_holder_is_an_end_too(registry: Registry) -> None:
     session.stop()
 
 
-def test_a_cancelled_watch_is_silent_and_leaves_nothing(registry: Registry) -> None:
-    session = registry.start("a", WAITING)
+def test_a_cancelled_watch_is_silent_and_leaves_nothing(real: Registry) -> None:
+    session = real.start("a", WAITING)
     told: list[Session] = []
     before = threading.active_count()
     watch = session.on_exit(told.append)
@@ -78,8 +67,8 @@ def test_a_cancelled_watch_is_silent_and_leaves_nothing(registry: Registry) -> N
     assert told == []
 
 
-def test_a_watch_may_be_cancelled_from_its_call(registry: Registry) -> None:
-    session = registry.start("a", WAITING)
+def test_a_watch_may_be_cancelled_from_its_call(real: Registry) -> None:
+    session = real.start("a", WAITING)
     done = threading.Event()
     watch = session.on_exit(lambda _: (watch.cancel(), done.set()))
     session.send("\r")

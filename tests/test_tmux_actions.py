@@ -5,8 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -24,19 +22,12 @@ pytestmark = [
 
 
 @pytest.fixture
-def registry(root: Path) -> Iterator[Registry]:
-    registry = Registry(root)
-    yield registry
-    registry.stop_all(now=True)
+def session(real: Registry) -> Session:
+    return real.start("t", Command(("sleep", "1000")), backend="tmux")
 
 
-@pytest.fixture
-def session(registry: Registry) -> Session:
-    return registry.start("t", Command(("sleep", "1000")), backend="tmux")
-
-
-def act(registry: Registry, words: str) -> None:
-    Verbs(registry, lambda text: None).call(parse_verb(f"tmux {words}"))
+def act(real: Registry, words: str) -> None:
+    Verbs(real, lambda text: None).call(parse_verb(f"tmux {words}"))
 
 
 def asked(session: Session, *words: str) -> str:
@@ -53,44 +44,44 @@ def test_c11_there_are_ten_actions() -> None:
 
 
 @pytest.mark.parametrize("action", ["split-horizontally", "split-vertically", "new-window"])
-def test_c11_another_pane_is_opened_and_closed_again(registry: Registry, session: Session, action: str) -> None:
-    act(registry, f"t {action}")
+def test_c11_another_pane_is_opened_and_closed_again(real: Registry, session: Session, action: str) -> None:
+    act(real, f"t {action}")
     assert panes(session) == 2
-    act(registry, "t kill-pane")
+    act(real, "t kill-pane")
     assert panes(session) == 1 and session.info().running
 
 
-def test_c11_the_front_changes(registry: Registry, session: Session) -> None:
+def test_c11_the_front_changes(real: Registry, session: Session) -> None:
     def front() -> str:
         return asked(
             session, "display-message", "-p", "#{window_index} #{pane_id} #{window_zoomed_flag} #{pane_in_mode}"
         )
 
     first = front()
-    act(registry, "t new-window")
+    act(real, "t new-window")
     second = front()
     assert first.split()[0] != second.split()[0]
     for action in ("previous-window", "next-window"):
-        act(registry, f"t {action}")
+        act(real, f"t {action}")
         assert front() == (first if action == "previous-window" else second)
-    act(registry, "t split-vertically")
+    act(real, "t split-vertically")
     third = front()
-    act(registry, "t next-pane")
+    act(real, "t next-pane")
     assert front() == second != third
-    act(registry, "t zoom")
+    act(real, "t zoom")
     assert front().split()[2] == "1"
-    act(registry, "t copy-mode")
+    act(real, "t copy-mode")
     assert front().split()[3] == "1"
 
 
-def test_the_tree_needs_a_terminal_and_is_shown_there(registry: Registry, session: Session) -> None:
-    act(registry, "t tree")
+def test_the_tree_needs_a_terminal_and_is_shown_there(real: Registry, session: Session) -> None:
+    act(real, "t tree")
     assert asked(session, "display-message", "-p", "#{pane_mode}") == "tree-mode"
 
 
-def test_what_was_opened_goes_with_the_session(registry: Registry, session: Session) -> None:
+def test_what_was_opened_goes_with_the_session(real: Registry, session: Session) -> None:
     for action in ("split-horizontally", "new-window"):
-        act(registry, f"t {action}")
+        act(real, f"t {action}")
     pids = [int(pid) for pid in asked(session, "list-panes", "-s", "-F", "#{pane_pid}").split()]
     ticks = {pid: processes.start_tick(pid) for pid in pids}
     assert len(ticks) == 3
@@ -99,22 +90,22 @@ def test_what_was_opened_goes_with_the_session(registry: Registry, session: Sess
     until(lambda: not any(processes.start_tick(pid) == tick for pid, tick in ticks.items()))
 
 
-def test_the_program_itself_is_ended_by_stop_alone(registry: Registry, session: Session) -> None:
+def test_the_program_itself_is_ended_by_stop_alone(real: Registry, session: Session) -> None:
     with pytest.raises(UsageMistake, match="session stop t"):
-        act(registry, "t kill-pane")
+        act(real, "t kill-pane")
     assert session.info().running
 
 
-def test_c11_what_is_not_listed_is_refused_in_this_order(registry: Registry, session: Session) -> None:
+def test_c11_what_is_not_listed_is_refused_in_this_order(real: Registry, session: Session) -> None:
     with pytest.raises(SessionError, match="no session named 'nobody'"):
-        act(registry, "nobody kill-server")
+        act(real, "nobody kill-server")
     with pytest.raises(UsageMistake, match="did you mean 'kill-pane'"):
-        act(registry, "t kill-pan")
+        act(real, "t kill-pan")
     with pytest.raises(UsageMistake, match="is no action"):
-        act(registry, "t 'run-shell touch'")
-    registry.start("n", Command(("sleep", "1000")))
+        act(real, "t 'run-shell touch'")
+    real.start("n", Command(("sleep", "1000")))
     with pytest.raises(UsageMistake, match="not held by tmux"):
-        act(registry, "n kill-server")
+        act(real, "n kill-server")
     session.stop()
     with pytest.raises(SessionNotRunning):
-        act(registry, "t kill-server")
+        act(real, "t kill-server")

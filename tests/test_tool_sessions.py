@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +32,6 @@ Calls = Callable[[], list[list[Any]]]
 
 
 @pytest.fixture
-def registry(root: Path) -> Iterator[Registry]:
-    registry = Registry(root)
-    yield registry
-    registry.stop_all(now=True)
-
-
-@pytest.fixture
 def work(tmp_path: Path) -> Path:
     return tmp_path
 
@@ -56,8 +49,8 @@ def calls(root: Path, work: Path, monkeypatch: pytest.MonkeyPatch) -> Calls:
     return lambda: [json.loads(line) for line in noted.read_text().splitlines()] if noted.exists() else []
 
 
-def start(registry: Registry, work: Path, tool: str, *args: str, **options: Any) -> Session:
-    session = registry.start("a", Command(args, str(work)), tool=tool, **options)
+def start(real: Registry, work: Path, tool: str, *args: str, **options: Any) -> Session:
+    session = real.start("a", Command(args, str(work)), tool=tool, **options)
     session.wait_for("(?i)ready|session", 20)
     return session
 
@@ -68,11 +61,11 @@ def end(session: Session, status: int = 0) -> None:
 
 
 def test_c10_a_conversation_has_an_id_from_the_start_and_a_restart_goes_on_with_it(
-    registry: Registry, work: Path, calls: Calls
+    real: Registry, work: Path, calls: Calls
 ) -> None:
-    session = start(registry, work, "c", "--model", "opus", "fix the tests", approve_all=True)
+    session = start(real, work, "c", "--model", "opus", "fix the tests", approve_all=True)
     end(session, 3)
-    registry.restart("a")
+    real.restart("a")
     session.wait_for(r"ready[^$]*ready", 20)
     end(session)
     (first, url), (second, _) = calls()
@@ -86,66 +79,66 @@ def test_c10_a_conversation_has_an_id_from_the_start_and_a_restart_goes_on_with_
 
 @pytest.mark.parametrize("ending", ["running", "policy"])
 def test_c10_a_restart_while_it_runs_and_one_by_policy_go_on_too(
-    registry: Registry, work: Path, calls: Calls, ending: str
+    real: Registry, work: Path, calls: Calls, ending: str
 ) -> None:
     policy: Any = {"restart": "on-failure"} if ending == "policy" else {}
-    session = start(registry, work, "c", **policy)
+    session = start(real, work, "c", **policy)
     if ending == "policy":
         session.send("1\r")
     else:
-        registry.restart("a")
+        real.restart("a")
     until(lambda: len(calls()) == 2)
     (first, _), (second, url) = calls()
     assert second == ["--resume", first[1]] and url == "http://localhost:1"
 
 
-def test_c10_an_id_that_the_person_gave_is_kept(registry: Registry, work: Path, calls: Calls) -> None:
-    session = start(registry, work, "c", f"--session-id={ID}")
+def test_c10_an_id_that_the_person_gave_is_kept(real: Registry, work: Path, calls: Calls) -> None:
+    session = start(real, work, "c", f"--session-id={ID}")
     end(session)
-    registry.restart("a")
+    real.restart("a")
     until(lambda: len(calls()) == 2)
     assert [args for args, _ in calls()] == [[f"--session-id={ID}"], ["--resume", ID]]
 
 
-def test_c10_an_id_is_read_from_the_output_wherever_it_is_there(registry: Registry, work: Path, calls: Calls) -> None:
+def test_c10_an_id_is_read_from_the_output_wherever_it_is_there(real: Registry, work: Path, calls: Calls) -> None:
     (work / "says").write_text(f"\033[1mSession\033[0m ID: \033[2m{ID[:9]}\033[0m{ID[9:]}\n" + "x" * 400_000)
-    session = start(registry, work, "x", "--search", "a question", approve_all=True)
+    session = start(real, work, "x", "--search", "a question", approve_all=True)
     until(lambda: session.info().log_bytes > 400_000)
-    registry.restart("a")
+    real.restart("a")
     until(lambda: len(calls()) == 2)
     args = calls()[1][0]
     assert args[args.index("resume") + 1] == ID
     assert {"--search", "--dangerously-bypass-approvals-and-sandbox"} < set(args) and "a question" not in args
 
 
-def test_c10_without_an_id_the_newest_conversation_is_taken(registry: Registry, work: Path, calls: Calls) -> None:
-    end(start(registry, work, "x"))
-    registry.restart("a")
+def test_c10_without_an_id_the_newest_conversation_is_taken(real: Registry, work: Path, calls: Calls) -> None:
+    end(start(real, work, "x"))
+    real.restart("a")
     until(lambda: len(calls()) == 2)
     assert calls()[1][0] == ["resume", "--last"]
 
 
-def test_c13_a_captured_id_outlives_the_log_that_told_it(registry: Registry, work: Path, calls: Calls) -> None:
+def test_c13_a_captured_id_outlives_the_log_that_told_it(real: Registry, work: Path, calls: Calls) -> None:
     (work / "says").write_text(f"session id: {ID}\n")
-    session = start(registry, work, "x")
+    session = start(real, work, "x")
     end(session)
-    registry.restart("a")
+    real.restart("a")
     until(lambda: len(calls()) == 2)
     end(session)
     for segment in session.directory.glob("log.0*"):
         segment.unlink()
-    registry.restart("a")
+    real.restart("a")
     until(lambda: len(calls()) == 3)
     assert calls()[2][0] == ["resume", ID]
 
 
-def test_a_kill_of_the_holder_does_not_lose_the_conversation(registry: Registry, work: Path, calls: Calls) -> None:
-    session = start(registry, work, "c")
+def test_a_kill_of_the_holder_does_not_lose_the_conversation(real: Registry, work: Path, calls: Calls) -> None:
+    session = start(real, work, "c")
     os.kill(session.info().pid or 0, signal.SIGKILL)
     with pytest.raises(SessionNotRunning):
         until(lambda: not session.info().running)
         session.send("")
-    registry.restart("a")
+    real.restart("a")
     until(lambda: len(calls()) == 2)
     assert calls()[1][0] == ["--resume", calls()[0][0][1]]
 
@@ -154,42 +147,42 @@ def test_a_kill_of_the_holder_does_not_lose_the_conversation(registry: Registry,
 
 
 def test_c1_an_unknown_tool_a_missing_one_and_a_missing_directory(
-    registry: Registry, work: Path, calls: Calls, monkeypatch: pytest.MonkeyPatch
+    real: Registry, work: Path, calls: Calls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     monkeypatch.setenv("HOME", str(work))
     nowhere = Command((), "/no/such/directory")
     with pytest.raises(UsageMistake, match="no tool 'claud': did you mean 'claude'"):
-        registry.start("a", nowhere, tool="claud")
+        real.start("a", nowhere, tool="claud")
     with pytest.raises(UsageMistake, match="Codex CLI is not installed"):
-        registry.start("a", nowhere, tool="codex")
-    assert registry.infos() == []
+        real.start("a", nowhere, tool="codex")
+    assert real.infos() == []
     with pytest.raises(StartFailed, match="directory"):
-        registry.start("a", nowhere, tool="c")
+        real.start("a", nowhere, tool="c")
     assert calls() == []
 
 
-def test_c1_a_running_one_is_not_replaced_and_not_removed(registry: Registry, work: Path, calls: Calls) -> None:
-    start(registry, work, "c")
+def test_c1_a_running_one_is_not_replaced_and_not_removed(real: Registry, work: Path, calls: Calls) -> None:
+    start(real, work, "c")
     with pytest.raises(SessionExists):
-        registry.start("a", Command((), str(work)), tool="c")
+        real.start("a", Command((), str(work)), tool="c")
     with pytest.raises(SessionExists):
-        registry.remove("a")
+        real.remove("a")
 
 
 def test_a_broken_file_of_tools_is_told_and_breaks_no_list(
-    registry: Registry, root: Path, work: Path, calls: Calls
+    real: Registry, root: Path, work: Path, calls: Calls
 ) -> None:
-    start(registry, work, "c")
+    start(real, work, "c")
     (root / "tools.json").write_text('{"c": {"programm": []}}')
     with pytest.raises(UsageMistake, match=re.escape(str(root / "tools.json"))):
-        registry.start("b", Command((), str(work)), tool="c")
-    verbs = Verbs(registry, lambda text: None)
+        real.start("b", Command((), str(work)), tool="c")
+    verbs = Verbs(real, lambda text: None)
     assert "a" in str(verbs.call(parse_verb("list")))
 
 
-def test_the_table_of_tools_says_what_is_there(registry: Registry, work: Path, calls: Calls) -> None:
-    verbs = Verbs(registry, lambda text: None)
+def test_the_table_of_tools_says_what_is_there(real: Registry, work: Path, calls: Calls) -> None:
+    verbs = Verbs(real, lambda text: None)
     table = str(verbs.call(parse_verb("tools")))
     assert re.search(rf"^c +\S+ .*{re.escape(str(work / 'tool'))}$", table, re.M)
     rows = json.loads(str(verbs.call(parse_verb("tools --json"))))["value"]

@@ -53,7 +53,7 @@ class Activity:
         elif self.state == "finished":
             doing = f"finished after {short_time(self.after)}"
         left = f"{self.attachments} attachment{'s'[: self.attachments != 1]}" if self.attachments else ""
-        return " · ".join(filter(None, (doing, left, self.badge)))
+        return " · ".join(filter(None, (self.badge, doing, left)))  # a table cuts the end
 
 
 NOTHING = Activity()

@@ -12,6 +12,7 @@ import enum
 import time
 from dataclasses import dataclass, field
 
+from session_magics.agents.standing import standing
 from session_magics.cli import scene
 from session_magics.cli.terminal import OwnTerminal
 from session_magics.cli.typing_in import DetachKey, Typist
@@ -104,7 +105,9 @@ class Viewer:
             self._claim_size(nudge=self._output.modes.alternate or not self._output.modes.cursor_shown)
         end_key = f"{self._detach_name} detaches"
         self._draw(drawn_size if self._output.modes.alternate or self._mirrors else self._size)
-        self.tell(f"{self._session.name}: {'looking only, ' if self._read_only else ''}{end_key}")
+        approval = standing(self._session.directory)
+        badge = f" · {approval.badge}" if approval is not None and approval.on else ""
+        self.tell(f"{self._session.name}: {'looking only, ' if self._read_only else ''}{end_key}{badge}")
 
     def farewell(self) -> bytes:
         """What brings the terminal back."""

@@ -14,7 +14,7 @@ from typing import Any
 from session_magics.cleaning import clean
 from session_magics.errors import SessionError, SessionExists, SessionNotRunning, WaitTimeout
 from session_magics.importing.report import Report
-from session_magics.listing import Listing, Observer, last_line
+from session_magics.listing import AgentWatch, Listing, Observer, last_line
 from session_magics.model import BackingOff, Command, Lost, Running, SessionInfo, describe
 from session_magics.readiness import wait_port, wait_silence
 from session_magics.registry import Registry
@@ -56,9 +56,10 @@ class Details(SessionInfo):
             ("state", describe(self.state)),
             ("pid", self.pid),
             ("program", shlex.join(self.argv)),
+            ("tool", self.tool and self.command_line),
             ("directory", self.cwd),
             ("started", f"{created}, generation {self.generation}"),
-            ("tool", self.tool),
+            ("doing", AgentWatch().doing(self)),
             ("labels", ", ".join(f"{key}={value}" for key, value in self.labels.items())),
             ("shell", self.shell),
             ("size", "{}x{}".format(*self.size)),

@@ -35,7 +35,7 @@ export function elapsed(facts, now) {
 
 /** The look of the dot. @param {Facts} facts */
 export function mood(facts) {
-  if (facts.state === "running") return facts.waiting || facts.doing?.startsWith("waiting") ? "waiting" : "running";
+  if (facts.state === "running") return facts.waiting || facts.doing?.includes("waiting") ? "waiting" : "running";
   if (facts.state === "backing-off") return "waiting";
   if (facts.state === "exited") return facts.code === 0 ? "done" : "failed";
   return facts.state === "unknown" ? "unknown" : "failed";

@@ -115,7 +115,9 @@ export class TitleBar {
     const words = badge(facts) + (this.readOnly ? " · read-only" : "");
     if (parts.badge.textContent !== words) {
       parts.badge.textContent = words;
-      if (news) parts.hidden.textContent = `${facts.name}: ${words}`;
+      const told = words.replace(/ · \d+m\b/, ""); // minutes that pass are no news
+      if (news && told !== this.told) parts.hidden.textContent = `${facts.name}: ${told}`;
+      this.told = told;
     }
     const running = facts.state === "running";
     if (!running && facts.state !== "backing-off") this.stopping = false;

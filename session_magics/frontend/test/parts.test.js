@@ -19,6 +19,8 @@ test("elapsed time stands still at the end", () => {
 test("the dot tells the state", () => {
   assert.equal(mood(RUNNING), "running");
   assert.equal(mood({ ...RUNNING, waiting: "input" }), "waiting");
+  assert.equal(mood({ ...RUNNING, doing: "auto-approve · 3 left · 5m · waiting: Go on?" }), "waiting");
+  assert.equal(mood({ ...RUNNING, doing: "working" }), "running");
   assert.equal(mood({ ...RUNNING, state: "exited", code: 0 }), "done");
   assert.equal(mood({ ...RUNNING, state: "exited", code: 3 }), "failed");
   assert.equal(mood({ ...RUNNING, state: "exited", code: null, signal: 9 }), "failed");
@@ -28,6 +30,8 @@ test("the dot tells the state", () => {
 test("waiting for a secret is not told like any other", () => {
   assert.equal(badge({ ...RUNNING, waiting: "input" }), "waiting for input");
   assert.equal(badge({ ...RUNNING, waiting: "secret" }), "waiting for input (hidden)");
+  assert.equal(badge({ ...RUNNING, doing: "waiting: Go on?", waiting: "input" }), "waiting: Go on?");
+  assert.equal(badge({ ...RUNNING, state: "exited", text: "exited 0", doing: "finished after 3m" }), "exited 0 · finished after 3m");
 });
 
 test("a long path keeps its end", () => {

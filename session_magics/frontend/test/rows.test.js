@@ -22,6 +22,8 @@ test("a state is told in short", () => {
   assert.equal(stateText({ text: "backing-off after exit 1", busy: "" }), "backing-off");
   assert.equal(stateText({ text: "killed by signal 15", busy: "" }), "killed by signal 15");
   assert.equal(stateText({ text: "running", busy: "stopping" }), "stopping …");
+  assert.equal(stateText({ text: "running", state: "running", doing: "waiting: Go on?", busy: "" }), "waiting: Go on?");
+  assert.equal(stateText({ text: "exited 0", state: "exited", doing: "finished after 3m", busy: "" }), "exited 0");
 });
 
 test("a column is sorted one way, the other way, and not", () => {
