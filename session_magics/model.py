@@ -19,6 +19,9 @@ NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 Lifetime = Literal["detached", "kernel"]
 RestartPolicy = Literal["no", "on-failure", "always"]
 DEFAULT_SIZE = (24, 80)
+AGENT_SIZE = (36, 120)
+"""Of the terminal of a known tool: what agents ask is often higher than 24 rows, and a question that is cut is not
+answered by rule."""
 
 
 @dataclass(frozen=True)

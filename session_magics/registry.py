@@ -21,6 +21,7 @@ from session_magics.errors import (
 )
 from session_magics.holder.processes import start_tick
 from session_magics.model import (
+    AGENT_SIZE,
     DEFAULT_SIZE,
     BackingOff,
     Command,
@@ -75,7 +76,7 @@ class Registry(Starting):
         command: Command,
         *,
         labels: Mapping[str, str] | None = None,
-        size: tuple[int, int] = DEFAULT_SIZE,
+        size: tuple[int, int] | None = None,
         lifetime: Lifetime = "detached",
         restart: RestartPolicy = "no",
         max_restarts: RestartLimit | None = None,
@@ -86,10 +87,11 @@ class Registry(Starting):
     ) -> Session:
         """Start a program, or a known tool, under a name. When this returns it runs.
 
-        A session of that name that has ended is replaced, its log with it. ``size`` is (rows, columns). Values of
-        ``command.env`` are handed to the program and stored nowhere. ``restart``: whether the holder starts the
-        program again after it has ended, 0.5 s later and up to a minute when it fails again and again;
-        ``max_restarts``: when it gives that up. ``backend``: "auto" (what the registry prefers), "native" or "tmux".
+        A session of that name that has ended is replaced, its log with it. ``size`` is (rows, columns), 24x80 when not
+        told, and 36x120 for a tool. Values of ``command.env`` are handed to the program and stored nowhere.
+        ``restart``: whether the holder starts the program again after it has ended, 0.5 s later and up to a minute when
+        it fails again and again; ``max_restarts``: when it gives that up. ``backend``: "auto" (what the registry
+        prefers), "native" or "tmux".
 
         ``tool``: a coding agent by name (see ``session_magics.agents.tools``), for which the command has the arguments
         alone; a restart goes on with its conversation. ``approve_all`` adds the tool's own switch that asks nothing.
@@ -111,7 +113,7 @@ class Registry(Starting):
             cwd=command.cwd or ".",
             env_names=tuple(sorted(command.env)),
             labels=dict(labels or {}),
-            size=size,
+            size=size or (DEFAULT_SIZE if tool is None else AGENT_SIZE),
             lifetime=lifetime,
             restart=restart,
             max_restarts=limit,

@@ -73,7 +73,7 @@ def test_c10_a_conversation_has_an_id_from_the_start_and_a_restart_goes_on_with_
     number = first[first.index("--session-id") + 1]
     assert sorted(first) == sorted(["--model", "opus", "fix the tests", switch, "--session-id", number])
     assert sorted(second) == sorted(["--model", "opus", switch, "--resume", number])
-    assert url == "http://localhost:1"
+    assert url == "http://localhost:1" and session.info().size == (36, 120)
     assert session.info().argv[1:] == tuple(second) and session.info().generation == 2
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from traitlets import Dict
 
-from session_magics.display.terminal import TerminalModel
+from session_magics.display.terminal import TerminalModel, usual_rows
 from session_magics.display.theatre import Theatre
 from session_magics.display.widget import LiveWidget
 from session_magics.listing import Listing
@@ -38,7 +38,8 @@ class TableModel(LiveWidget):
         """See TableFace."""
         model = self._terminals.get(session.id)
         if model is None:
-            model = self._terminals[session.id] = TerminalModel(self._theatre.feed(session), self._theatre.router)
+            feed, rows = self._theatre.feed(session), usual_rows(session.info())
+            model = self._terminals[session.id] = TerminalModel(feed, self._theatre.router, rows=rows)
         return str(model.model_id)
 
     def close(self) -> None:

@@ -12,6 +12,7 @@ from session_magics.display.routing import Router
 from session_magics.display.still import still
 from session_magics.display.theatre import Theatre
 from session_magics.display.widget import LiveWidget
+from session_magics.model import AGENT_SIZE, SessionInfo
 from session_magics.session import Session
 
 ROWS = 20
@@ -69,10 +70,16 @@ def _titled(still: str, facts: Mapping[str, object]) -> str:
     return f"{title}\n{still}" if still else title
 
 
+def usual_rows(info: SessionInfo) -> int:
+    """The height of a view that suits the program of a session."""
+    return ROWS if info.tool is None else AGENT_SIZE[0]
+
+
 class Terminal:
     """A session's terminal as the value of a cell; displayed, it is live."""
 
-    def __init__(self, theatre: Theatre, session: Session, *, read_only: bool = False, rows: int = ROWS) -> None:
+    def __init__(self, theatre: Theatre, session: Session, *, read_only: bool = False, rows: int | None = None) -> None:
+        """``rows`` is the height of the view; None: what suits the program."""
         self._theatre, self.session = theatre, session
         self._read_only, self._rows = read_only, rows
         self._model: TerminalModel | None = None
@@ -81,10 +88,11 @@ class Terminal:
         return f"<Terminal of {self.session!r}>"
 
     def _ipython_display_(self) -> None:
+        info = self.session.info()
         if self._model is None:
-            feed = self._theatre.feed(self.session)
-            self._model = TerminalModel(feed, self._theatre.router, read_only=self._read_only, rows=self._rows)
-        self._model.appear(still(self.session.directory, self.session.info().size))
+            feed, rows = self._theatre.feed(self.session), self._rows or usual_rows(info)
+            self._model = TerminalModel(feed, self._theatre.router, read_only=self._read_only, rows=rows)
+        self._model.appear(still(self.session.directory, info.size))
 
 
 class CellTerminal:

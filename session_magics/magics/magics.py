@@ -122,9 +122,9 @@ class SessionMagics(Magics):
 
     def terminal(self, session: Session, *, read_only: bool = False, rows: int | None = None) -> Terminal:
         """What shows a session live when it is displayed."""
-        from session_magics.display.terminal import ROWS, Terminal  # the widget libraries are slow to import
+        from session_magics.display.terminal import Terminal  # the widget libraries are slow to import
 
-        return Terminal(self.theatre, session, read_only=read_only, rows=rows or ROWS)
+        return Terminal(self.theatre, session, read_only=read_only, rows=rows)
 
     @property
     def live(self) -> bool:

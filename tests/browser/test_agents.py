@@ -26,7 +26,7 @@ def cells(*more: str, script: str = "plot") -> list[str]:
     return [begin, f'get_ipython().run_line_magic("session", f"start a --cwd {{work}} {start}")', *more]
 
 
-@pytest.mark.parametrize("frontend", BOTH)
+@BOTH
 def test_a_question_is_in_the_title_bar_and_answered_there_by_hand(opened: Open, frontend: str) -> None:
     lab = opened(cells())
     lab.run(1)
