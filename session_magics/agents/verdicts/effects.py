@@ -39,7 +39,21 @@ _OUTPUT_OPTIONS = {
     "tar": ("C", ("--directory",)),
     "unzip": ("d", ()),
     "gcc": ("o", ()),
-    "git": ("o", ("--output", "--output-directory")),
+    "git": ("o", ("--output", "--output-directory", "--separate-git-dir", "--prefix", "--export-marks")),
+}
+# Subcommands of git whose operands are, or may be, files or directories that it makes or changes.
+_GIT_WRITTEN = {
+    "clone",
+    "init",
+    "worktree",
+    "submodule",
+    "bundle",
+    "mv",
+    "svn",
+    "merge-file",
+    "mailinfo",
+    "mailsplit",
+    "interpret-trailers",
 }
 
 
@@ -87,9 +101,10 @@ def written(command: Command) -> list[Word]:
         option(word, "i", "--in-place") for word in words if word.text[:2] != "-e"
     ):
         return operands(words)
-    if name in _OUTPUT_OPTIONS:
-        return _values(words, *_OUTPUT_OPTIONS[name])
-    return []
+    found = _values(words, *_OUTPUT_OPTIONS[name]) if name in _OUTPUT_OPTIONS else []
+    if name == "git" and (rest := command.words[git_verb(command.words) :]) and rest[0].text in _GIT_WRITTEN:
+        found += operands(rest[1:])
+    return found
 
 
 def changed(command: Command) -> list[Word]:

@@ -37,7 +37,8 @@ def _alone(command: Command, places: Places, bases: Sequence[str]) -> str | None
         for path in {places.absolute(word.text, base) for base in bases}:
             if name := _write(path, places):
                 return name
-    return _PROGRAMS[command.name](command) if command.name in _PROGRAMS else _program(command)
+    known = _PROGRAMS.get(command.name) or _PROGRAMS.get(command.name.rstrip("0123456789."))
+    return known(command) if known else _program(command)
 
 
 def _guessed(words: Iterable[Word]) -> Iterable[Word]:
@@ -98,7 +99,8 @@ def _git(command: Command) -> str | None:
     branches = forced_branches(command)
     if branches is None:
         return None
-    known = any(fnmatchcase(name, kind) or "*" in name for name in branches for kind in DATA["protected_branches"])
+    wide = any("*" in name or name in ("", "@") for name in branches)  # without a name: all that both sides have
+    known = wide or any(fnmatchcase(name, kind) for name in branches for kind in DATA["protected_branches"])
     return "git-push-force" if known or not branches else None
 
 
@@ -137,7 +139,7 @@ _PROGRAMS: dict[str, Callable[[Command], str | None]] = {
     "cryptsetup": _diskutil,
     "session-magics": _sessions,
     "python": _python,
-    "python3": _python,
+    "pypy": _python,
 }
 
 

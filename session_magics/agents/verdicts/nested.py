@@ -13,6 +13,7 @@ from session_magics.agents.verdicts.shellvalues import UNKNOWN, Word
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)\+?=", re.ASCII)
 _GIT_PROGRAMS = ("-c", "-x", "-u", "--exec", "--config", "--upload-pack", "--receive-pack")
+_MODULE = re.compile(r"-[bBdEhiIOPqRsSuvVx?]*m(.*)", re.S)
 _STRING = re.compile(r"'([^'\\]{4,})'|\"([^\"\\]{4,})\"")
 
 
@@ -99,8 +100,9 @@ def _interpreter(words: Sequence[Word], rule: Mapping[str, Any]) -> Inside:
             return _code(words[at:])
         if option in ("-", "/dev/stdin") or option[:1] != "-":
             break
-        if option == rule.get("module"):
-            return NOTHING
+        if "module" in rule and (found := _MODULE.fullmatch(option)):
+            name = found[1] or (words[at + 1].text if at + 1 < len(words) else "")
+            return _code(words[at:]) if name in DATA["code_modules"] else NOTHING
         if not option.startswith("--") and set(option[1:]) & set(rule["code"]):
             return _code(words[at:])
         if option in ("--version", "-V", "--help", "-h"):
