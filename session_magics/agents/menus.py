@@ -39,8 +39,8 @@ _INLINE = re.compile(r"(.*\S) +(\(\w\)[\w' ]+(?:/\(\w\)[\w' ]+)+)(?: *\[(\w+)\])
 _YES_NO = re.compile(r"(.*\S) *[\[(](?:y/n|yes/no)[\])] *:? *", re.I)
 _SENTENCE = re.compile(r"[A-Z][a-z]+( [A-Za-z0-9,.'’:/_+-]+)+")
 _HINT = re.compile(r"(ctrl|enter|esc|tab|shift)\b.*|[⇆↑↓←→].*")
-_UNSEEN = {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"}
-"""Categories of characters that show nothing, or turn the order of what is shown."""
+_UNSEEN = {"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"}
+"""Categories of characters that show nothing, turn the order of what is shown, or are of a width not known here."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def unnested(rows: list[str]) -> list[str]:
 
 def may_wrap(row: str, following: str, width: int) -> bool:
     """Whether the next row may go on with the same line, for its first word had no room in this one."""
-    return cells(row) + 1 + cells(following.split()[0]) > width - WRAP_SLACK
+    return cells(row) + 1 + cells(following.strip(" ").split(" ")[0]) > width - WRAP_SLACK
 
 
 def sentence_at(rows: list[str], width: int) -> int | None:

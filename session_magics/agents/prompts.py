@@ -40,6 +40,8 @@ _WIDER = re.compile(
 )
 """Words of a label that agrees to more than what is asked now."""
 _MASKED = re.compile(r".*\b(password|passphrase|passcode|pin|api[ _-]?key|access token|secret)\b[^:?]*[:?]", re.I)
+_POINTED = re.compile(r"^(\W*[>❯›])\xa0")
+"""A blank that tools write in front of options and of what is typed; elsewhere it is part of a word to a shell."""
 _ASKS = re.compile(r" *(Would you like|Do you want|Allow )\b")
 """How a row begins that may be a question, of prompts that the catalogue lacks, too."""
 _ASKING = re.compile(r".*(\?|[^:]:)|.*[\[(](y/n|yes/no)[\])] *:?", re.I)
@@ -118,7 +120,7 @@ def read_screen(lines: Sequence[str], row: int, prompts: str, version: str | Non
         prompts: whose screen it is, a key of the catalogue; others are read as of an unknown program.
         version: of the program; without it the prompts of all versions count.
     """
-    lines = [line.replace("\xa0", " ") for line in lines]
+    lines = [_POINTED.sub(r"\1 ", line) for line in lines]
     signs = _catalogue().get(prompts) or _catalogue()["shell"]
     menu = find_menu(lines, row, lambda text: _any(signs.footers, text))
     prompt = _known(menu, signs, version) if menu else None

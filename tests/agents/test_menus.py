@@ -48,6 +48,7 @@ def test_options(text: str, expected: list[tuple[str, str, bool]]) -> None:
         "Go on?\n❯ 1. Yes\n  2. No\nNo more.",
         "Go on?\n❯ 1. Yes\nand so on\n  2. No",
         "Go on?\n❯ 1. Y\u200bes\n  2. No",
+        "Go on?\n❯ 1. Yes\U000e0fff\n  2. No",
         "Go on?\n❯ １. Yes\n  2. No",
         "Go on?\n❯ 1. Yes\n  2. No\n" + "esc to cancel\n" * 9,
         "10. Ten\n❯ 1. Yes\n  2. No",
