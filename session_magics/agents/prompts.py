@@ -40,8 +40,6 @@ _WIDER = re.compile(
 )
 """Words of a label that agrees to more than what is asked now."""
 _MASKED = re.compile(r".*\b(password|passphrase|passcode|pin|api[ _-]?key|access token|secret)\b[^:?]*[:?]", re.I)
-_POINTED = re.compile(r"^(\W*[>❯›])\xa0")
-"""A blank that tools write in front of options and of what is typed; elsewhere it is part of a word to a shell."""
 _ASKS = re.compile(r" *(Would you like|Do you want|Allow )\b")
 """How a row begins that may be a question, of prompts that the catalogue lacks, too."""
 _ASKING = re.compile(r".*(\?|[^:]:)|.*[\[(](y/n|yes/no)[\])] *:?", re.I)
@@ -120,7 +118,7 @@ def read_screen(lines: Sequence[str], row: int, prompts: str, version: str | Non
         prompts: whose screen it is, a key of the catalogue; others are read as of an unknown program.
         version: of the program; without it the prompts of all versions count.
     """
-    lines = [_POINTED.sub(r"\1 ", line) for line in lines]
+    lines = [re.sub(r"^(\W*[>❯›])\xa0", r"\1 ", line) for line in lines]  # elsewhere it is part of a shell's word
     signs = _catalogue().get(prompts) or _catalogue()["shell"]
     menu = find_menu(lines, row, lambda text: _any(signs.footers, text))
     prompt = _known(menu, signs, version) if menu else None
@@ -292,7 +290,8 @@ def _subject(body: list[str], question: str, menu: Menu, entry: Mapping[str, Any
     rows = [row for row in parts[-1] if not _any(how["skipped"], row.strip())] if last else parts[0]
     found = how["pattern"].fullmatch(rows[0].strip()) if rows else None
     alone = len(rows) == 1 or not (last or may_wrap(rows[0], rows[1], menu.box.width))
-    if not found or not alone or "..." in found[1] or _elided(found[1], signs):
+    only = "only" not in how or len(how["only"].findall(joined(body))) == 1
+    if not found or not alone or not only or "..." in found[1] or _elided(found[1], signs):
         return None
     return str(found[1]) if name is None or f"/{found[1]}".endswith(f"/{name}") else None
 
