@@ -31,12 +31,27 @@ _ALL_WRITTEN = {
 _LAST_WRITTEN = {"cp", "mv", "ln", "install", "rsync", "scp", "link"}
 _CHANGING = {"rm", "rmdir", "unlink", "shred", "chmod", "chown", "chgrp", "setfacl"}
 _OUTPUT_OPTIONS = {
-    "curl": ("o", ("--output", "--cookie-jar", "--dump-header", "--trace", "--output-dir")),
+    "curl": (
+        "ocD",
+        (
+            "--output",
+            "--cookie-jar",
+            "--dump-header",
+            "--trace",
+            "--trace-ascii",
+            "--output-dir",
+            "--libcurl",
+            "--stderr",
+            "--etag-save",
+            "--hsts",
+            "--alt-svc",
+        ),
+    ),
     "wget": ("OPoa", ("--output-document", "--directory-prefix", "--output-file", "--append-output")),
     "time": ("o", ("--output",)),
     "strace": ("o", ("--output",)),
     "sort": ("o", ("--output",)),
-    "tar": ("C", ("--directory",)),
+    "tar": ("C", ("--directory", "--one-top-level")),
     "unzip": ("d", ()),
     "gcc": ("o", ()),
     "git": ("o", ("--output", "--output-directory", "--separate-git-dir", "--prefix", "--export-marks")),
@@ -101,6 +116,8 @@ def written(command: Command) -> list[Word]:
         option(word, "i", "--in-place") for word in words if word.text[:2] != "-e"
     ):
         return operands(words)
+    if name == "tar" and words and re.fullmatch(r"-?[A-Za-z]*f", words[0].text) and set(words[0].text) & set("cru"):
+        return [*words[1:2], *_values(words, *_OUTPUT_OPTIONS[name])]
     found = _values(words, *_OUTPUT_OPTIONS[name]) if name in _OUTPUT_OPTIONS else []
     if name == "git" and (rest := command.words[git_verb(command.words) :]) and rest[0].text in _GIT_WRITTEN:
         found += operands(rest[1:])
