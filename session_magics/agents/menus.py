@@ -37,7 +37,7 @@ _ANSWER = re.compile(
 )
 _INLINE = re.compile(r"(.*\S) +(\(\w\)[\w' ]+(?:/\(\w\)[\w' ]+)+)(?: *\[(\w+)\])?:? *")
 _YES_NO = re.compile(r"(.*\S) *[\[(](?:y/n|yes/no)[\])] *:? *", re.I)
-_SENTENCE = re.compile(r"[A-Z][a-z]+( [A-Za-z0-9,.'’:/_+-]+)+")
+_SENTENCE = re.compile(r"[A-Z][a-z]+( [A-Za-z0-9,.'’:/_+()-]+)+")
 _HINT = re.compile(r"(ctrl|enter|esc|tab|shift)\b.*|[⇆↑↓←→].*")
 _UNSEEN = {"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"}
 """Categories of characters that show nothing, turn the order of what is shown, or are of a width not known here."""

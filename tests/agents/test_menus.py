@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from session_magics.agents.menus import Menu, find_menu
+from session_magics.agents.menus import Menu, find_menu, sentence_at
 
 
 def menu(text: str, row: int | None = None, footers: tuple[str, ...] = ()) -> Menu | None:
@@ -115,3 +115,17 @@ def test_a_bar_at_the_top_of_the_screen_may_go_on_above_it() -> None:
     found = menu("text\n" + bar)
     assert found and found.box and found.box.kind == "bar"
     assert (cut := menu(bar)) and cut.box is None
+
+
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("npm test\nRun the tests (unit only)", 1),
+        ("npm test\nRun the tests", 1),
+        ("npm test\n(run the tests)", None),
+        ('npm test\nShow "$(rm x)"', None),
+        ("Run the tests", None),
+    ],
+)
+def test_a_description_is_a_sentence(text: str, at: int | None) -> None:
+    assert sentence_at(text.split("\n"), 80) == at
