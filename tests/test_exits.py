@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import threading
 import time
@@ -73,3 +74,24 @@ def test_a_watch_may_be_cancelled_from_its_call(real: Registry) -> None:
     watch = session.on_exit(lambda _: (watch.cancel(), done.set()))
     session.send("\r")
     assert done.wait(20)
+
+
+def test_a_watch_that_is_cancelled_while_it_calls_writes_to_no_descriptor_of_others(real: Registry) -> None:
+    session = real.start("a", Command(("true",)))
+    session.wait()
+    opened: Queue[tuple[int, int]] = Queue()
+    go_on = threading.Event()
+
+    def call(_: Session) -> None:
+        opened.put(os.pipe())  # it gets the numbers of those that the watch has given up
+        go_on.wait(20)
+
+    watch = session.on_exit(call)
+    reading, writing = opened.get(timeout=20)
+    cancelling = threading.Thread(target=watch.cancel)
+    cancelling.start()
+    assert select.select([reading], [], [], 0.3)[0] == []
+    go_on.set()
+    cancelling.join()
+    os.close(reading)
+    os.close(writing)
