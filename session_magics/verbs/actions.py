@@ -273,9 +273,8 @@ class Verbs(AgentVerbs):
 
     def _remove(self, words: Namespace) -> list[str]:
         names = self._group(words.labels) if words.labels else list(dict.fromkeys(words.names))
-        for name in names:
-            self._registry.removable(name, force=words.force)  # all names before any is removed
-        for name in names:
+        ids = {name: self._registry.removable(name, force=words.force)[1] for name in names}  # before any is removed
+        for name in sorted(names, key=ids.__getitem__, reverse=True):  # a parent, which is older, takes children along
             self._registry.remove(name, force=words.force, keep_log=words.keep_log)
         return names
 
