@@ -13,8 +13,8 @@ from session_magics.agents.attachments import Attachments
 from session_magics.agents.conversation import learn
 from session_magics.agents.prompts import read_screen
 from session_magics.agents.standing import standing
-from session_magics.agents.tools import Tool, tools
-from session_magics.errors import SessionError, UsageMistake
+from session_magics.agents.tools import Tool, tools_or_built_in
+from session_magics.errors import SessionError
 from session_magics.log import LogReader, log_changed
 from session_magics.model import Exited, SessionInfo
 from session_magics.text import strip_styles
@@ -108,8 +108,5 @@ class ActivityReader:
 
     def _tool(self, info: SessionInfo) -> Tool | None:
         if self._tools is None:
-            try:
-                self._tools = tools(Path(info.directory).parent.parent)
-            except UsageMistake:  # whoever starts a tool is told what is wrong with their file
-                self._tools = tools()
+            self._tools = tools_or_built_in(Path(info.directory).parent.parent)
         return self._tools.get(info.tool or "")
