@@ -224,7 +224,8 @@ class Registry(Starting):
             SessionNotFound: there is none of that name.
             StartFailed: it was stopped and did not come up again; the record says why.
             StopIncomplete: it could not be ended, so it was not started again.
-            UsageMistake: values are missing; nothing was done.
+            SessionNotRunning: what it ends with has ended.
+            UsageMistake: values are missing, or what it ends with was removed; nothing was done.
             StoreError: its record is damaged, so that it is not known what to start.
         """
         session = self.get(name)
@@ -246,7 +247,7 @@ class Registry(Starting):
             )
         if isinstance(state, Unknown):
             raise StoreError(session.directory, describe(state))
-        parent = self._running(spec.parent) if spec.parent else None
+        parent = self._parent(spec)
         session.stop(grace)
         again = replace(spec, env_names=tuple(sorted(env or spec.env_names)), argv=argv or spec.argv)
         if again != spec:

@@ -11,7 +11,7 @@ from session_magics.backends import Start
 from session_magics.backends.choice import choose
 from session_magics.endings import Endings, over
 from session_magics.environment import environment
-from session_magics.errors import SessionExists, SessionNotRunning, StartFailed
+from session_magics.errors import SessionExists, SessionNotRunning, StartFailed, UsageMistake
 from session_magics.model import (
     BackingOff,
     Command,
@@ -55,7 +55,7 @@ class Starting(Endings):
             created=time.time(),
             backend=choose(self.backend, spec.backend, shell=shell),
         )
-        parent = self._running(spec.parent) if spec.parent else None
+        parent = self._parent(spec)
         self._clear_shadow(name, owner)
         key = name_key(name, owner)
         directory = self.store.create(spec)
@@ -85,15 +85,22 @@ class Starting(Endings):
         self.store.sweep_now_and_then()
         return Session(self.store, self.backend, name, spec.id)
 
-    def _running(self, id: str) -> tuple[int, int]:
-        """Pid and start tick of a session's program; SessionNotRunning if it does not run."""
-        state, run = self.store.observed(id)
-        if not isinstance(state, Running) or run is None:
-            raise SessionNotRunning(self._name_of(id), describe(state))
-        return run.pid, run.tick
+    def _parent(self, spec: Spec) -> tuple[int, int] | None:
+        """Pid and start tick of the program that a session ends with; None for one that ends with nothing else.
 
-    def _name_of(self, id: str) -> str:
-        return next((self._shown(key) for key, owner in self.store.names().items() if owner == id), id)
+        Raises:
+            SessionNotRunning: that program does not run.
+            UsageMistake: its session was removed.
+        """
+        if spec.parent is None:
+            return None
+        state, run = self.store.observed(spec.parent)
+        if isinstance(state, Running) and run is not None:
+            return run.pid, run.tick
+        key = next((key for key, id in self.store.names().items() if id == spec.parent), None)
+        if key is None:
+            raise UsageMistake(f"{spec.name!r} ends with a session that was removed: start it anew")
+        raise SessionNotRunning(self._shown(key), describe(state))
 
     def _clear_shadow(self, name: str, owner: str | None) -> None:
         """See to it that within this process the name will mean one session alone, of whatever lifetime."""

@@ -211,6 +211,7 @@ def test_remove_refuses_while_the_child_of_a_child_runs(real: Registry, three: t
     with pytest.raises(SessionExists, match="c, which ends with it, still running"):
         real.remove("a")
     until_state(three[2], Exited)
+    three[2].settled()
     real.remove("a")
     assert real.infos() == []
 
@@ -252,3 +253,12 @@ def test_a_child_that_is_restarted_while_it_ends_with_its_parent_watches_the_new
     assert child.info().running
     parent.stop()
     until_state(child, Exited)
+
+
+def test_a_child_whose_parent_has_been_removed_is_to_be_started_anew(
+    real: Registry, pair: tuple[Session, Session]
+) -> None:
+    call(real, "stop a")
+    real.start("a", SLEEP)  # which takes the name from the one that has ended, and its record goes
+    with pytest.raises(UsageMistake, match="'b' ends with a session that was removed: start it anew"):
+        real.restart("b")
