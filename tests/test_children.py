@@ -20,6 +20,7 @@ from session_magics import (
     SessionNotFound,
     SessionNotRunning,
     UsageMistake,
+    WaitTimeout,
 )
 from session_magics.cleaning import clean
 from session_magics.verbs.actions import Verbs
@@ -262,3 +263,12 @@ def test_a_child_whose_parent_has_been_removed_is_to_be_started_anew(
     real.start("a", SLEEP)  # which takes the name from the one that has ended, and its record goes
     with pytest.raises(UsageMistake, match="'b' ends with a session that was removed: start it anew"):
         real.restart("b")
+
+
+def test_a_restart_by_label_leaves_children_running_beside_their_parents(real: Registry) -> None:
+    for name, parent in (("a", None), ("b", "a"), ("c", "b")):
+        real.start(name, SLEEP, labels={"crew": "x"}, parent=parent)
+    assert [session.name for session in call(real, "restart --label crew=x")] == ["a", "b", "c"]
+    with pytest.raises(WaitTimeout):
+        real.get("c").wait(0.5)
+    assert [real.get(name).info().running for name in "abc"] == [True, True, True]
