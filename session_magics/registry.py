@@ -127,8 +127,7 @@ class Registry(Starting):
 
         called = calling(tool, command.argv, self.store.root, approve_all=approve_all)
         spec = replace(spec, argv=called.argv, tool=tool, tool_args=called.args)
-        env = {**called.env, **command.env}
-        return self._start(spec, env, again=called.again, conversation=called.conversation)
+        return self._start(spec, {**called.env, **command.env}, again=called.again, conversation=called.conversation)
 
     def shell(
         self,

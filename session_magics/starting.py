@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from session_magics.backends import Start
 from session_magics.backends.choice import choose
@@ -58,18 +59,7 @@ class Starting(Endings):
         parent = self._parent(spec)
         self._clear_shadow(name, owner)
         key = name_key(name, owner)
-        directory = self.store.create(spec)
-        try:
-            if conversation is not None:
-                from session_magics.agents.conversation import remember
-
-                remember(directory, conversation)
-            if spec.parent:
-                self.store.add_child(spec.parent, spec.id)
-            self._claim(key, spec.id)
-        except BaseException:
-            self.store.discard(spec.id)
-            raise
+        directory = self._recorded(spec, key, conversation)
         start = Start(
             spec=spec,
             directory=directory,
@@ -84,6 +74,22 @@ class Starting(Endings):
         self._launch(start)
         self.store.sweep_now_and_then()
         return Session(self.store, self.backend, name, spec.id)
+
+    def _recorded(self, spec: Spec, key: str, conversation: str | None) -> Path:
+        """Put the session on record, and its name; its directory."""
+        directory = self.store.create(spec)
+        try:
+            if conversation is not None:
+                from session_magics.agents.conversation import remember
+
+                remember(directory, conversation)
+            if spec.parent:
+                self.store.add_child(spec.parent, spec.id)
+            self._claim(key, spec.id)
+        except BaseException:
+            self.store.discard(spec.id)
+            raise
+        return directory
 
     def _parent(self, spec: Spec) -> tuple[int, int] | None:
         """Pid and start tick of the program that a session ends with; None for one that ends with nothing else.
