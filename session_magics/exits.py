@@ -39,7 +39,7 @@ class ExitWatch:
     def _run(self) -> None:
         try:
             with self._news() as news:
-                while not self._cancelled and news.running():
+                while not self._cancelled and not news.over():
                     self._await(news)
         finally:
             with self._ending:

@@ -11,7 +11,11 @@ from queue import Queue
 
 from holders import holder
 from rounds import until
-from session_magics import Command, Exited, Lost, Registry, Session
+from session_magics import Command, Exited, Lost, Registry, Session, SessionNotRunning
+from session_magics.backends import Link
+from session_magics.exits import ExitWatch
+from session_magics.model import State, Unknown
+from session_magics.news import News
 
 WAITING = Command(("sh", "-c", "read line; echo over; exit 3"))
 
@@ -95,3 +99,17 @@ def test_a_watch_that_is_cancelled_while_it_calls_writes_to_no_descriptor_of_oth
     cancelling.join()
     os.close(reading)
     os.close(writing)
+
+
+def test_a_state_that_cannot_be_read_is_no_end() -> None:
+    states: list[State] = [Exited(0, None, 1.0), *[Unknown("too many open files")] * 6]
+    told: Queue[int] = Queue()
+
+    def state() -> State:
+        return states.pop() if len(states) > 1 else states[0]
+
+    def connect() -> Link:
+        raise SessionNotRunning("a", "unknown")
+
+    ExitWatch(lambda: News(connect, state), "a", lambda: told.put(len(states)))
+    assert told.get(timeout=20) == 1
