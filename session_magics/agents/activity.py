@@ -11,6 +11,7 @@ from typing import Literal
 
 from session_magics.agents.attachments import Attachments
 from session_magics.agents.conversation import learn
+from session_magics.agents.media import estimate
 from session_magics.agents.prompts import read_screen
 from session_magics.agents.standing import standing
 from session_magics.agents.tools import Tool, tools_or_built_in
@@ -27,6 +28,8 @@ EARLY = 256 * 1024
 """Bytes of a log, from its beginning, in which the id of the conversation is looked for: tools tell it at first."""
 SCANNED = 4 * 1024 * 1024
 """Bytes of the longest log in which attachments are counted for a line of a list; it takes up to 0.1 s."""
+NAMES = 1_000
+"""Most names in it, about: each takes 0.03 ms."""
 QUIET = 0.8
 """Seconds without output after which a screen is read: agents draw a sign of working several times a second, and a
 reading takes up to 60 ms."""
@@ -83,8 +86,8 @@ class ActivityReader:
             return NOTHING
         known = self._known.get(info.id)
         if known is None or known[0] != info.log_bytes or known[1].state != "finished":
-            left = len(Attachments(info.directory, info.cwd).scan()) if info.log_bytes <= SCANNED else 0
-            known = (info.log_bytes, Activity("finished", after=info.state.at - info.since, attachments=left))
+            after = info.state.at - info.since
+            known = (info.log_bytes, Activity("finished", after=after, attachments=_attachments(info)))
             self._known[info.id] = known
         return known[1]
 
@@ -110,3 +113,12 @@ class ActivityReader:
         if self._tools is None:
             self._tools = tools_or_built_in(Path(info.directory).parent.parent)
         return self._tools.get(info.tool or "")
+
+
+def _attachments(info: SessionInfo) -> int:
+    """How many attachments a session has left; 0 where it would take long to find out."""
+    if info.log_bytes > SCANNED:
+        return 0
+    with LogReader(info.directory) as log:
+        names = sum(estimate(data) for _, data in log.read(log.start(), log.end()))
+    return len(Attachments(info.directory, info.cwd).scan()) if names <= NAMES else 0
