@@ -9,7 +9,8 @@ COOKIE = "SESSION_MAGICS_SESSION"
 """Carries the session's id into everything that it starts, so that a stop finds what left the tree."""
 OF_THE_KERNEL = ("COLUMNS", "LINES", "FORCE_COLOR", "CLICOLOR_FORCE", "PS1", "PS2", "PS4", "PROMPT_COMMAND")
 """Set for a kernel or for another terminal, and wrong on a terminal of one's own."""
-POOR_TERMS = ("", "dumb", "unknown", "xterm-color")
+POOR_TERMS = ("", "dumb", "linux", "unknown", "xterm", "xterm-color")
+"""Fewer colours than the views have, whatever terminal the server was started in."""
 
 
 def environment(command_env: Mapping[str, str | None], *, session_id: str, shell: bool) -> dict[str, str]:

@@ -131,7 +131,7 @@ def test_a_process_that_certainly_lives_is_told_and_left_alone(real: Registry, o
             process.kill()
 
 
-def test_a_list_of_tools_becomes_finished_sessions(real: Registry, old: Old) -> None:
+def test_c12_a_list_of_tools_becomes_finished_sessions(real: Registry, old: Old) -> None:
     output = b"\x1b[31mred\x1b[0m\r\nlast\r\n"
     day = 24 * 3600
     old.holds(
@@ -156,7 +156,7 @@ def test_a_list_of_tools_becomes_finished_sessions(real: Registry, old: Old) -> 
     assert isinstance(infos["s_6"].state, Lost), "the code is that of an earlier run"
 
 
-def test_a_session_that_tmux_still_has_is_told(
+def test_c12_a_session_that_tmux_still_has_is_told(
     real: Registry, old: Old, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TMUX_TMPDIR", str(tmp_path))
@@ -170,6 +170,23 @@ def test_a_session_that_tmux_still_has_is_told(
         subprocess.run(["tmux", "has-session", "-t", "=kojo_s_10"], check=True)
     finally:
         subprocess.run(["tmux", "kill-server"], check=True)
+
+
+def test_c12_a_tool_that_was_taken_over_goes_on_with_its_conversation(
+    real: Registry, old: Old, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "claude"
+    program.write_text('#!/bin/sh\necho "called with $*"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    number = "0199a213-81a0-7800-8aa0-bbab2a035a53"
+    rows = [
+        listed("s_1", args=["--model", "opus", "--continue"], toolSessionId=number, workDir=str(tmp_path), exitCode=0)
+    ]
+    taken_over(real, old.holds([*rows, listed("s_2", tool="tmux", exitCode=0)]))
+    real.restart("s_1").wait(20)
+    assert real.get("s_1").tail(1) == f"called with --model opus --resume {number}"
+    assert real.get("s_2").info().tool is None
 
 
 def test_a_file_that_is_imported_again_adds_nothing(real: Registry, old: Old, tmp_path: Path) -> None:
@@ -240,7 +257,7 @@ def test_broken_rows_are_set_aside_and_the_rest_imported(real: Registry, old: Ol
         ({"lastRows": 70000, "lastCols": 1}, "is no terminal size"),
     ],
 )
-def test_broken_rows_of_a_list_are_set_aside(real: Registry, old: Old, change: dict[str, Any], reason: str) -> None:
+def test_c12_broken_rows_of_a_list_are_set_aside(real: Registry, old: Old, change: dict[str, Any], reason: str) -> None:
     report = taken_over(real, old.holds([listed("s_1", **change), listed("s_2", exitCode=0)]))
     assert [one.name for one in report.imported] == ["s_2"]
     assert [one.was for one in report.set_aside] == ["s_1"] and reason in report.set_aside[0].reason
@@ -259,7 +276,7 @@ def test_broken_rows_of_a_list_are_set_aside(real: Registry, old: Old, change: d
         ("[" * 100_000, "is no JSON"),
     ],
 )
-def test_what_is_no_registry_is_told_in_one_line(real: Registry, old: Old, content: str, said: str) -> None:
+def test_c12_what_is_no_registry_is_told_in_one_line(real: Registry, old: Old, content: str, said: str) -> None:
     with pytest.raises(StoreError, match=r"^[^\n]+$") as caught:
         taken_over(real, old.holds(content))
     assert said in str(caught.value) and not real.infos()
@@ -268,7 +285,7 @@ def test_what_is_no_registry_is_told_in_one_line(real: Registry, old: Old, conte
 @pytest.mark.parametrize(
     "content", ["", "[]", '{"version": 1, "sessions": null}', '{"updated_at": "", "sessions": {}}']
 )
-def test_an_empty_registry_is_one_too(real: Registry, old: Old, content: str) -> None:
+def test_c12_an_empty_registry_is_one_too(real: Registry, old: Old, content: str) -> None:
     assert str(taken_over(real, old.holds(content))) == "0 imported, 0 skipped, 0 set aside"
 
 

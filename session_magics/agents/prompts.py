@@ -143,8 +143,8 @@ def _without_menu(lines: Sequence[str], row: int, signs: Signs) -> Doing:
         if _any(signs.idle, lines[at].strip()):
             return Doing("idle")
         if _any(signs.waiting, line):
-            above = map(unbordered, reversed(lines[:at]))
-            return Doing("waiting", None, next((text for text in above if text.endswith("?")), line))
+            above = [text for row in reversed(lines[:at]) if (text := unbordered(row))]
+            return Doing("waiting", None, next((text for text in above if text.endswith("?")), (*above, line)[0]))
         if lines[at].startswith(line[:1] or "\n") and not _any(signs.footers, line) and not is_edge(line):
             break  # a line of text, not indented: what stands above it is not what is asked now
     asks = row == end and _ASKING.fullmatch(text)
@@ -162,11 +162,11 @@ def _busy_above(lines: Sequence[str], menu: Menu, signs: Signs) -> bool:
 
 
 def _question_above(menu: Menu, lines: Sequence[str]) -> str:
-    """The paragraph above the options, in one line."""
+    """The last question above the options, else the paragraph there, in one line."""
     is_open = menu.box and menu.box.kind == "open"
     rows = [*lines[: menu.box.top + 1], *menu.above] if menu.box and is_open else menu.above
-    found = list(paragraphs(rows))
-    return joined(found[-1][-QUESTION_ROWS:]) if found else ""
+    found = [joined(paragraph[-QUESTION_ROWS:]) for paragraph in paragraphs(rows)]
+    return next((text for text in reversed(found) if text.endswith("?")), found[-1] if found else "")
 
 
 def _other(signs: Signs, question: str, menu: Menu | None) -> Prompt | None:

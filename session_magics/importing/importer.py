@@ -7,17 +7,21 @@ it lies by then.
 from __future__ import annotations
 
 import binascii
+import contextlib
 import hashlib
 import json
 import os
 import re
 import stat
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from session_magics.agents.conversation import remember
+from session_magics.agents.tools import tools
 from session_magics.durable import write_exclusive
-from session_magics.errors import StoreError
+from session_magics.errors import StoreError, UsageMistake
 from session_magics.holder.logfile import LOG_CAP
 from session_magics.importing import keyed, listed
 from session_magics.importing.living import living
@@ -126,8 +130,13 @@ def _take(store: Store, past: Past, id: str, taken: set[str], *, dry_run: bool) 
         spec = Spec(
             id=id, name=name, argv=past.argv, cwd=past.cwd, labels=past.labels, size=past.size, created=past.created
         )
+        if past.tool in tools():
+            spec = replace(spec, tool=past.tool, tool_args=past.argv[1:])
         store.record_past(spec, _pieces(past), past.code, past.ended, past.lost)
         try:
+            if spec.tool and past.conversation:
+                with contextlib.suppress(UsageMistake):  # that is no id: the newest conversation is taken up then
+                    remember(store.directory(id), past.conversation)
             name = _claim(store, name, spec.id, taken)
         except BaseException:
             store.discard(id)

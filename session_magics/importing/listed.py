@@ -73,6 +73,8 @@ def _past(row: Any) -> Past:
         size=_size(row),
         output=_last_output(text(row, "lastOutput", "")),
         tmux=("", session) if session else None,
+        tool=tool,
+        conversation=text(row, "toolSessionId", ""),
     )
 
 

@@ -37,6 +37,10 @@ class Past:
     pid: int = 0
     tmux: tuple[str, str] | None = None
     """Socket name ("" for tmux's own) and session in which it may still run."""
+    tool: str = ""
+    """The coding tool that it was, whose arguments alone are behind the first word of ``argv``."""
+    conversation: str = ""
+    """The tool's own id of what was said."""
     note: str = ""
 
 

@@ -69,6 +69,17 @@ def test_c9_corpus() -> None:
     assert not wrong
 
 
+@pytest.mark.parametrize(
+    ("name", "question"),
+    [
+        ("codex-0.171.0-sign-in.txt", "Choose how you want to use Codex."),
+        ("gemini-0.61.0-trust.txt", "Do you trust the files in this folder?"),
+    ],
+)
+def test_what_is_asked_is_told_and_not_what_explains_it(name: str, question: str) -> None:
+    assert seen(name).question == question
+
+
 def test_the_corpus_has_both_families_and_every_screen_is_in_it() -> None:
     families = [entry["family"] for entry in CORPUS.values()]
     assert families.count("prompt") >= 45 and families.count("look-alike") >= 45
