@@ -23,6 +23,7 @@ from session_magics.holder.processes import start_tick
 from session_magics.model import (
     AGENT_SIZE,
     DEFAULT_SIZE,
+    LOGIN_SHELL,
     BackingOff,
     Command,
     FailedToStart,
@@ -183,14 +184,14 @@ class Registry(Starting):
         above = self.get(parent)
         deadline = time.monotonic() + START_GRACE
         while True:
-            running = [one for one in self.children(above.id) if one.tool == "shell" and one.running]
+            running = [one for one in self.children(above.id) if one.tool == LOGIN_SHELL and one.running]
             if running:
                 return Session(self.store, self.backend, running[0].name, running[0].id)
             info = above.info()
             name = f"{above.name.partition('@')[0][:CHILD_STEM]}-shell"
             try:
                 command = Command((), info.cwd)
-                return self.start(name, command, tool="shell", parent=parent, lifetime=info.lifetime)
+                return self.start(name, command, tool=LOGIN_SHELL, parent=parent, lifetime=info.lifetime)
             except SessionExists:  # another process was faster: use its shell once that is up
                 taken = self.find(name)
                 if time.monotonic() > deadline or (taken is not None and taken.info().parent != above.id):

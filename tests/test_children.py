@@ -272,3 +272,16 @@ def test_a_restart_by_label_leaves_children_running_beside_their_parents(real: R
     with pytest.raises(WaitTimeout):
         real.get("c").wait(0.5)
     assert [real.get(name).info().running for name in "abc"] == [True, True, True]
+
+
+def test_c11_the_shell_next_to_a_session_ends_as_soon_as_it_is_asked(
+    real: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHELL", "/bin/bash")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    real.start("a", SLEEP)
+    child = real.child_shell("a")
+    child.send("echo $((6 * 7))\r")
+    child.wait_for("42", 10)
+    state = child.stop()
+    assert isinstance(state, Exited) and state.signal != signal.SIGKILL

@@ -17,13 +17,11 @@ from session_magics.agents.standing import standing
 from session_magics.agents.tools import Tool, tools_or_built_in
 from session_magics.errors import SessionError
 from session_magics.log import LogReader, log_changed
-from session_magics.model import Exited, SessionInfo
+from session_magics.model import LOGIN_SHELL, Exited, SessionInfo
 from session_magics.text import strip_styles
 from session_magics.text.amounts import short_time
 from session_magics.text.screen import SNAPSHOT_BYTES, picture
 
-SHELL = "shell"
-"""The tool that is no agent: what a shell next to one does is not told."""
 EARLY = 256 * 1024
 """Bytes of a log, from its beginning, in which the id of the conversation is looked for: tools tell it at first."""
 SCANNED = 4 * 1024 * 1024
@@ -71,7 +69,7 @@ class ActivityReader:
 
     def read(self, info: SessionInfo) -> Activity:
         """What the program of a session does now. Raises nothing: what cannot be read is not told."""
-        if info.tool in (None, SHELL):
+        if info.tool in (None, LOGIN_SHELL):
             return NOTHING
         with contextlib.suppress(SessionError, OSError):
             if not info.running:
