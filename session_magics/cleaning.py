@@ -37,16 +37,17 @@ def clean(
         labels: only sessions that carry them are looked at.
         dry_run: remove nothing, and return the same names.
     """
-    gone, now = [], time.time()
+    gone, now = set(), time.time()
     infos = [_settled(registry, info, now) for info in registry.infos(labels)]
-    for info in cleanable(infos, now, older=older, keep=keep, total=total, size=disk_bytes):
+    going = cleanable(infos, now, older=older, keep=keep, total=total, size=disk_bytes)
+    for info in sorted(going, key=lambda info: info.id, reverse=True):  # a parent, which is older, takes children along
         with contextlib.suppress(SessionExists, SessionNotFound):  # started again, or removed, meanwhile
             if registry.removable(info.name)[1] != info.id:
                 continue
             if not dry_run:
                 registry.remove(info.name)
-            gone.append(info.name)
-    return gone
+            gone.add(info.name)
+    return [info.name for info in going if info.name in gone]
 
 
 def cleanable(

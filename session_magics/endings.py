@@ -37,15 +37,15 @@ class Endings(Catalogue):
             key, id = max(damaged, key=len), ""
         if id is None:
             raise SessionNotFound(name, self._known())
-        if id and not force and (running := [one.name for one in self.children(id) if not over(one.state)]):
+        if id and not force and (running := [one.name for one in self.descendants(id) if not over(one.state)]):
             raise SessionExists(name, f"with {' and '.join(running)}, which ends with it, still running")
         if id and not force and not over(state := Session(self.store, self.backend, name, id).settled()):
             raise SessionExists(name, describe(state))
         return key, id
 
     def _remove(self, key: str, id: str, *, force: bool, keep_log: bool) -> None:
-        for child in self.children(id) if id else ():
-            self._remove(self._find(child.name)[0], child.id, force=force, keep_log=keep_log)
+        for below, child in self._children(id).items() if id else ():
+            self._remove(below, child.id, force=force, keep_log=keep_log)
         if id:
             state = self.store.state(id)
             if force and not over(state):
@@ -62,15 +62,24 @@ class Endings(Catalogue):
 
     def children(self, id: str) -> list[SessionInfo]:
         """The sessions that end with the one of this id: first those that run, and of these the newest."""
-        keys = {child: key for key, child in self.store.names().items()} if self.store.children(id) else {}
-        found = [self.store.info(child, self._shown(keys[child])) for child in self.store.children(id) if child in keys]
-        return sorted(found, key=lambda info: (info.running, info.id), reverse=True)
+        return sorted(self._children(id).values(), key=lambda info: (info.running, info.id), reverse=True)
+
+    def _children(self, id: str) -> dict[str, SessionInfo]:
+        """The same by the keys of their names."""
+        noted = self.store.children(id)
+        names = self.store.names() if noted else {}
+        return {key: self.store.info(child, self._shown(key)) for key, child in names.items() if child in noted}
+
+    def descendants(self, id: str) -> list[SessionInfo]:
+        """The children of that session, theirs, and so on."""
+        children = self.children(id)
+        return children + [below for child in children for below in self.descendants(child.id)]
 
     def family(self, sessions: Sequence[Session]) -> list[Session]:
-        """These sessions and the children of theirs that live: what a stop has to wait for."""
+        """These sessions and the descendants of theirs that live: what a stop has to wait for."""
         every = {session.id: session for session in sessions}
         for parent in sessions:
-            for info in self.children(parent.id):
+            for info in self.descendants(parent.id):
                 if not over(info.state):
                     every.setdefault(info.id, Session(self.store, self.backend, info.name, info.id))
         return list(every.values())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
 import threading
@@ -21,27 +20,32 @@ class ExitWatch:
     def __init__(self, news: Callable[[], News], name: str, call: Callable[[], None]) -> None:
         self._news, self._call = news, call
         self._woken, self._wake = os.pipe()
-        self._cancelled = False
+        self._cancelled = self._deaf = False
+        self._ending = threading.Lock()
+        """Descriptors are closed under it: their numbers may be others' at once."""
         self._thread = threading.Thread(target=self._run, name=f"end of {name}", daemon=True)
         self._thread.start()
 
     def cancel(self) -> None:
-        """Make no call any more. Idempotent; from the call itself it does nothing."""
-        if self._thread is threading.current_thread() or not self._thread.is_alive():
+        """Make no call any more, and wait for one under way. Idempotent; from the call itself it does nothing."""
+        if self._thread is threading.current_thread():
             return
         self._cancelled = True
-        with contextlib.suppress(OSError):  # it ends at this moment
-            os.write(self._wake, b".")
+        with self._ending:
+            if not self._deaf:
+                os.write(self._wake, b".")
         self._thread.join()
 
     def _run(self) -> None:
         try:
             with self._news() as news:
-                while not self._cancelled and news.running():
+                while not self._cancelled and not news.over():
                     self._await(news)
         finally:
-            os.close(self._woken)
-            os.close(self._wake)
+            with self._ending:
+                self._deaf = True
+                os.close(self._woken)
+                os.close(self._wake)
         if not self._cancelled:
             self._call()
 

@@ -23,6 +23,9 @@ AGENT_SIZE = (36, 120)
 """Of the terminal of a known tool: what agents ask is often higher than 24 rows, and a question that is cut is not
 answered by rule."""
 
+LOGIN_SHELL = "shell"
+"""The known tool that is no agent: the user's own shell."""
+
 
 @dataclass(frozen=True)
 class Command:

@@ -10,7 +10,7 @@ from typing import Self
 
 from session_magics.backends import Link
 from session_magics.errors import SessionError, SessionNotRunning, SessionUnresponsive
-from session_magics.model import BackingOff, Exited, Running, State
+from session_magics.model import BackingOff, Exited, Running, State, Unknown
 
 NO_OFFSET = 1 << 62
 """A log offset that is never passed, for those who do not wait for output."""
@@ -54,6 +54,10 @@ class News:
                 self._link.probe()
             state = self._state()
         return isinstance(state, Running | BackingOff)
+
+    def over(self) -> bool:
+        """Whether the program has ended for good; of a state that cannot be read that is not said."""
+        return not self.running() and not isinstance(self._state(), Unknown)
 
     def wait(self, position: int, deadline: float | None) -> bool:
         """Wait until the log is longer than ``position`` or anything else may have happened.

@@ -23,6 +23,7 @@ from session_magics.holder.processes import start_tick
 from session_magics.model import (
     AGENT_SIZE,
     DEFAULT_SIZE,
+    LOGIN_SHELL,
     BackingOff,
     Command,
     FailedToStart,
@@ -127,8 +128,7 @@ class Registry(Starting):
 
         called = calling(tool, command.argv, self.store.root, approve_all=approve_all)
         spec = replace(spec, argv=called.argv, tool=tool, tool_args=called.args)
-        env = {**called.env, **command.env}
-        return self._start(spec, env, again=called.again, conversation=called.conversation)
+        return self._start(spec, {**called.env, **command.env}, again=called.again, conversation=called.conversation)
 
     def shell(
         self,
@@ -184,14 +184,14 @@ class Registry(Starting):
         above = self.get(parent)
         deadline = time.monotonic() + START_GRACE
         while True:
-            running = [one for one in self.children(above.id) if one.tool == "shell" and one.running]
+            running = [one for one in self.children(above.id) if one.tool == LOGIN_SHELL and one.running]
             if running:
                 return Session(self.store, self.backend, running[0].name, running[0].id)
             info = above.info()
             name = f"{above.name.partition('@')[0][:CHILD_STEM]}-shell"
             try:
                 command = Command((), info.cwd)
-                return self.start(name, command, tool="shell", parent=parent, lifetime=info.lifetime)
+                return self.start(name, command, tool=LOGIN_SHELL, parent=parent, lifetime=info.lifetime)
             except SessionExists:  # another process was faster: use its shell once that is up
                 taken = self.find(name)
                 if time.monotonic() > deadline or (taken is not None and taken.info().parent != above.id):
@@ -224,7 +224,8 @@ class Registry(Starting):
             SessionNotFound: there is none of that name.
             StartFailed: it was stopped and did not come up again; the record says why.
             StopIncomplete: it could not be ended, so it was not started again.
-            UsageMistake: values are missing; nothing was done.
+            SessionNotRunning: what it ends with has ended.
+            UsageMistake: values are missing, or what it ends with was removed; nothing was done.
             StoreError: its record is damaged, so that it is not known what to start.
         """
         session = self.get(name)
@@ -246,7 +247,7 @@ class Registry(Starting):
             )
         if isinstance(state, Unknown):
             raise StoreError(session.directory, describe(state))
-        parent = self._running(spec.parent) if spec.parent else None
+        parent = self._parent(spec)
         session.stop(grace)
         again = replace(spec, env_names=tuple(sorted(env or spec.env_names)), argv=argv or spec.argv)
         if again != spec:

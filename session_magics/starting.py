@@ -6,12 +6,13 @@ import os
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from session_magics.backends import Start
 from session_magics.backends.choice import choose
 from session_magics.endings import Endings, over
 from session_magics.environment import environment
-from session_magics.errors import SessionExists, SessionNotRunning, StartFailed
+from session_magics.errors import SessionExists, SessionNotRunning, StartFailed, UsageMistake
 from session_magics.model import (
     BackingOff,
     Command,
@@ -55,21 +56,10 @@ class Starting(Endings):
             created=time.time(),
             backend=choose(self.backend, spec.backend, shell=shell),
         )
-        parent = self._running(spec.parent) if spec.parent else None
+        parent = self._parent(spec)
         self._clear_shadow(name, owner)
         key = name_key(name, owner)
-        directory = self.store.create(spec)
-        try:
-            if conversation is not None:
-                from session_magics.agents.conversation import remember
-
-                remember(directory, conversation)
-            if spec.parent:
-                self.store.add_child(spec.parent, spec.id)
-            self._claim(key, spec.id)
-        except BaseException:
-            self.store.discard(spec.id)
-            raise
+        directory = self._recorded(spec, key, conversation)
         start = Start(
             spec=spec,
             directory=directory,
@@ -85,15 +75,38 @@ class Starting(Endings):
         self.store.sweep_now_and_then()
         return Session(self.store, self.backend, name, spec.id)
 
-    def _running(self, id: str) -> tuple[int, int]:
-        """Pid and start tick of a session's program; SessionNotRunning if it does not run."""
-        state, run = self.store.observed(id)
-        if not isinstance(state, Running) or run is None:
-            raise SessionNotRunning(self._name_of(id), describe(state))
-        return run.pid, run.tick
+    def _recorded(self, spec: Spec, key: str, conversation: str | None) -> Path:
+        """Put the session on record, and its name; its directory."""
+        directory = self.store.create(spec)
+        try:
+            if conversation is not None:
+                from session_magics.agents.conversation import remember
 
-    def _name_of(self, id: str) -> str:
-        return next((self._shown(key) for key, owner in self.store.names().items() if owner == id), id)
+                remember(directory, conversation)
+            if spec.parent:
+                self.store.add_child(spec.parent, spec.id)
+            self._claim(key, spec.id)
+        except BaseException:
+            self.store.discard(spec.id)
+            raise
+        return directory
+
+    def _parent(self, spec: Spec) -> tuple[int, int] | None:
+        """Pid and start tick of the program that a session ends with; None for one that ends with nothing else.
+
+        Raises:
+            SessionNotRunning: that program does not run.
+            UsageMistake: its session was removed.
+        """
+        if spec.parent is None:
+            return None
+        state, run = self.store.observed(spec.parent)
+        if isinstance(state, Running) and run is not None:
+            return run.pid, run.tick
+        key = next((key for key, id in self.store.names().items() if id == spec.parent), None)
+        if key is None:
+            raise UsageMistake(f"{spec.name!r} ends with a session that was removed: start it anew")
+        raise SessionNotRunning(self._shown(key), describe(state))
 
     def _clear_shadow(self, name: str, owner: str | None) -> None:
         """See to it that within this process the name will mean one session alone, of whatever lifetime."""

@@ -20,11 +20,14 @@ from session_magics import (
     SessionNotFound,
     SessionNotRunning,
     UsageMistake,
+    WaitTimeout,
 )
+from session_magics.cleaning import clean
 from session_magics.verbs.actions import Verbs
 from session_magics.verbs.parser import parse_verb
 
 SLEEP = Command(("sleep", "1000"))
+STUBBORN = Command(("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.1; done"))
 
 
 @pytest.fixture
@@ -81,8 +84,7 @@ def test_c1_remove_refuses_while_a_child_runs_and_takes_ended_ones_along(
 
 def test_remove_refuses_while_a_child_still_runs_after_the_parent(real: Registry) -> None:
     parent = real.start("a", SLEEP)
-    stubborn = Command(("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.1; done"))
-    child = real.start("b", stubborn, parent="a")
+    child = real.start("b", STUBBORN, parent="a")
     child.wait_for("ready", 10)
     parent.stop()
     if child.info().running:  # for the second between asking and forcing
@@ -183,3 +185,103 @@ def test_the_child_of_a_child_goes_too(real: Registry, pair: tuple[Session, Sess
     third = real.start("c", SLEEP, parent="b")
     pair[0].stop()
     until(lambda: not third.info().running)
+
+
+# ---- children of children
+
+
+@pytest.fixture
+def three(real: Registry) -> tuple[Session, Session, Session]:
+    """A parent, its child, and a child of that one which does not end when it is asked to."""
+    parent, child = real.start("a", SLEEP), real.start("b", SLEEP, parent="a")
+    return parent, child, real.start("c", STUBBORN, parent="b")
+
+
+def test_a_stop_has_stopped_the_children_of_children(real: Registry, three: tuple[Session, ...]) -> None:
+    three[2].wait_for("ready", 10)
+    call(real, "stop a --grace 0.2")
+    assert [isinstance(session.state(), Exited) for session in three] == [True, True, True]
+
+
+def test_remove_refuses_while_the_child_of_a_child_runs(real: Registry, three: tuple[Session, ...]) -> None:
+    three[2].wait_for("ready", 10)
+    for session in three[:2]:
+        os.kill(session.info().pid or 0, signal.SIGKILL)
+        until_state(session, Exited)
+    assert three[2].info().running  # for the second between asking and forcing
+    with pytest.raises(SessionExists, match="c, which ends with it, still running"):
+        real.remove("a")
+    until_state(three[2], Exited)
+    three[2].settled()
+    real.remove("a")
+    assert real.infos() == []
+
+
+@pytest.mark.parametrize("line", ["remove a b", "remove b a", "remove --label crew=x"])
+def test_a_child_may_be_removed_in_one_go_with_its_parent(real: Registry, line: str) -> None:
+    real.start("a", SLEEP, labels={"crew": "x"})
+    real.start("b", SLEEP, labels={"crew": "x"}, parent="a")
+    call(real, "stop a")
+    assert sorted(call(real, line)) == ["a", "b"]
+    assert real.infos() == []
+
+
+def test_clean_tells_of_all_that_it_removes(real: Registry, pair: tuple[Session, Session]) -> None:
+    pair[1].stop()
+    pair[0].stop()
+    told = clean(real, dry_run=True)
+    assert clean(real) == told == ["a", "b"]
+
+
+# ---- restarts beside the end of the parent
+
+
+def test_a_child_is_not_started_again_by_a_holder_whose_parent_has_ended(real: Registry) -> None:
+    parent, child = real.start("a", SLEEP), real.start("b", STUBBORN, parent="a")
+    child.wait_for("ready", 10)
+    parent.stop()
+    assert child.info().running  # for the second between asking and forcing
+    with pytest.raises(SessionNotRunning, match="session 'a'"):
+        real.restart("b")
+    assert not child.info().running
+
+
+def test_a_child_that_is_restarted_while_it_ends_with_its_parent_watches_the_new_one(real: Registry) -> None:
+    parent, child = real.start("a", SLEEP), real.start("b", STUBBORN, parent="a")
+    child.wait_for("ready", 10)
+    real.restart("a")
+    real.restart("b")
+    assert child.info().running
+    parent.stop()
+    until_state(child, Exited)
+
+
+def test_a_child_whose_parent_has_been_removed_is_to_be_started_anew(
+    real: Registry, pair: tuple[Session, Session]
+) -> None:
+    call(real, "stop a")
+    real.start("a", SLEEP)  # which takes the name from the one that has ended, and its record goes
+    with pytest.raises(UsageMistake, match="'b' ends with a session that was removed: start it anew"):
+        real.restart("b")
+
+
+def test_a_restart_by_label_leaves_children_running_beside_their_parents(real: Registry) -> None:
+    for name, parent in (("a", None), ("b", "a"), ("c", "b")):
+        real.start(name, SLEEP, labels={"crew": "x"}, parent=parent)
+    assert [session.name for session in call(real, "restart --label crew=x")] == ["a", "b", "c"]
+    with pytest.raises(WaitTimeout):
+        real.get("c").wait(0.5)
+    assert [real.get(name).info().running for name in "abc"] == [True, True, True]
+
+
+def test_c11_the_shell_next_to_a_session_ends_as_soon_as_it_is_asked(
+    real: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHELL", "/bin/bash")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    real.start("a", SLEEP)
+    child = real.child_shell("a")
+    child.send("echo $((6 * 7))\r")
+    child.wait_for("42", 10)
+    state = child.stop()
+    assert isinstance(state, Exited) and state.signal != signal.SIGKILL

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import threading
 import time
@@ -10,7 +11,11 @@ from queue import Queue
 
 from holders import holder
 from rounds import until
-from session_magics import Command, Exited, Lost, Registry, Session
+from session_magics import Command, Exited, Lost, Registry, Session, SessionNotRunning
+from session_magics.backends import Link
+from session_magics.exits import ExitWatch
+from session_magics.model import State, Unknown
+from session_magics.news import News
 
 WAITING = Command(("sh", "-c", "read line; echo over; exit 3"))
 
@@ -73,3 +78,38 @@ def test_a_watch_may_be_cancelled_from_its_call(real: Registry) -> None:
     watch = session.on_exit(lambda _: (watch.cancel(), done.set()))
     session.send("\r")
     assert done.wait(20)
+
+
+def test_a_watch_that_is_cancelled_while_it_calls_writes_to_no_descriptor_of_others(real: Registry) -> None:
+    session = real.start("a", Command(("true",)))
+    session.wait()
+    opened: Queue[tuple[int, int]] = Queue()
+    go_on = threading.Event()
+
+    def call(_: Session) -> None:
+        opened.put(os.pipe())  # it gets the numbers of those that the watch has given up
+        go_on.wait(20)
+
+    watch = session.on_exit(call)
+    reading, writing = opened.get(timeout=20)
+    cancelling = threading.Thread(target=watch.cancel)
+    cancelling.start()
+    assert select.select([reading], [], [], 0.3)[0] == []
+    go_on.set()
+    cancelling.join()
+    os.close(reading)
+    os.close(writing)
+
+
+def test_a_state_that_cannot_be_read_is_no_end() -> None:
+    states: list[State] = [Exited(0, None, 1.0), *[Unknown("too many open files")] * 6]
+    told: Queue[int] = Queue()
+
+    def state() -> State:
+        return states.pop() if len(states) > 1 else states[0]
+
+    def connect() -> Link:
+        raise SessionNotRunning("a", "unknown")
+
+    ExitWatch(lambda: News(connect, state), "a", lambda: told.put(len(states)))
+    assert told.get(timeout=20) == 1

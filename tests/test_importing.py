@@ -189,6 +189,17 @@ def test_c12_a_tool_that_was_taken_over_goes_on_with_its_conversation(
     assert real.get("s_2").info().tool is None
 
 
+def test_tools_are_told_from_programs_by_the_file_in_the_root_and_by_what_is_built_in(
+    real: Registry, old: Old, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = real.store.root / "tools.json"
+    own.write_text('{"mine": {"program": ["sh"]}}')
+    taken_over(real, old.holds([listed("s_1", tool="mine", exitCode=0)]))
+    own.write_text("{")
+    taken_over(real, old.holds([listed("s_2", exitCode=0), listed("s_3", tool="mine", exitCode=0)]))
+    assert [real.get(name).info().tool for name in ("s_1", "s_2", "s_3")] == ["mine", "claude", None]
+
+
 def test_a_file_that_is_imported_again_adds_nothing(real: Registry, old: Old, tmp_path: Path) -> None:
     old.sessions(web=keyed(exit_code=0), other=keyed(exit_code=0), bad=1)
     first = taken_over(real, old)

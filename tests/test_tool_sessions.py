@@ -15,6 +15,8 @@ import pytest
 
 from rounds import until
 from session_magics import Command, Registry, Session, SessionExists, SessionNotRunning, StartFailed, UsageMistake
+from session_magics.agents.activity import NAMES, ActivityReader
+from session_magics.model import Spec
 from session_magics.verbs.actions import Verbs
 from session_magics.verbs.parser import parse_verb
 
@@ -188,3 +190,14 @@ def test_the_table_of_tools_says_what_is_there(real: Registry, work: Path, calls
     rows = json.loads(str(verbs.call(parse_verb("tools --json"))))["value"]
     assert {"claude", "codex", "gemini", "grok", "aider", "opencode", "shell", "c"} <= {row["name"] for row in rows}
     assert all(row["path"] is None or os.path.exists(row["path"]) for row in rows)
+
+
+@pytest.mark.parametrize(("lines", "left"), [(NAMES, " · 1 attachment"), (NAMES + 1, "")])
+def test_attachments_are_counted_where_that_holds_no_list_up(
+    real: Registry, tmp_path: Path, lines: int, left: str
+) -> None:
+    (tmp_path / "a.png").touch()
+    spec = Spec(id=real.store.new_id(), name="a", argv=("agent",), cwd=str(tmp_path), tool="claude", created=1.0)
+    real.store.record_past(spec, [b"a.png\r\n" * lines], 0, 3.0, "")
+    real.store.claim("a", spec.id)
+    assert str(ActivityReader().read(real.get("a").info())) == f"finished after 2s{left}"

@@ -11,22 +11,23 @@ from typing import Literal
 
 from session_magics.agents.attachments import Attachments
 from session_magics.agents.conversation import learn
+from session_magics.agents.media import estimate
 from session_magics.agents.prompts import read_screen
 from session_magics.agents.standing import standing
-from session_magics.agents.tools import Tool, tools
-from session_magics.errors import SessionError, UsageMistake
+from session_magics.agents.tools import Tool, tools_or_built_in
+from session_magics.errors import SessionError
 from session_magics.log import LogReader, log_changed
-from session_magics.model import Exited, SessionInfo
+from session_magics.model import LOGIN_SHELL, Exited, SessionInfo
 from session_magics.text import strip_styles
 from session_magics.text.amounts import short_time
 from session_magics.text.screen import SNAPSHOT_BYTES, picture
 
-SHELL = "shell"
-"""The tool that is no agent: what a shell next to one does is not told."""
 EARLY = 256 * 1024
 """Bytes of a log, from its beginning, in which the id of the conversation is looked for: tools tell it at first."""
 SCANNED = 4 * 1024 * 1024
 """Bytes of the longest log in which attachments are counted for a line of a list; it takes up to 0.1 s."""
+NAMES = 1_000
+"""Most names in it, about: each takes 0.03 ms."""
 QUIET = 0.8
 """Seconds without output after which a screen is read: agents draw a sign of working several times a second, and a
 reading takes up to 60 ms."""
@@ -68,7 +69,7 @@ class ActivityReader:
 
     def read(self, info: SessionInfo) -> Activity:
         """What the program of a session does now. Raises nothing: what cannot be read is not told."""
-        if info.tool in (None, SHELL):
+        if info.tool in (None, LOGIN_SHELL):
             return NOTHING
         with contextlib.suppress(SessionError, OSError):
             if not info.running:
@@ -83,8 +84,8 @@ class ActivityReader:
             return NOTHING
         known = self._known.get(info.id)
         if known is None or known[0] != info.log_bytes or known[1].state != "finished":
-            left = len(Attachments(info.directory, info.cwd).scan()) if info.log_bytes <= SCANNED else 0
-            known = (info.log_bytes, Activity("finished", after=info.state.at - info.since, attachments=left))
+            after = info.state.at - info.since
+            known = (info.log_bytes, Activity("finished", after=after, attachments=_attachments(info)))
             self._known[info.id] = known
         return known[1]
 
@@ -108,8 +109,14 @@ class ActivityReader:
 
     def _tool(self, info: SessionInfo) -> Tool | None:
         if self._tools is None:
-            try:
-                self._tools = tools(Path(info.directory).parent.parent)
-            except UsageMistake:  # whoever starts a tool is told what is wrong with their file
-                self._tools = tools()
+            self._tools = tools_or_built_in(Path(info.directory).parent.parent)
         return self._tools.get(info.tool or "")
+
+
+def _attachments(info: SessionInfo) -> int:
+    """How many attachments a session has left; 0 where it would take long to find out."""
+    if info.log_bytes > SCANNED:
+        return 0
+    with LogReader(info.directory) as log:
+        names = sum(estimate(data) for _, data in log.read(log.start(), log.end()))
+    return len(Attachments(info.directory, info.cwd).scan()) if names <= NAMES else 0

@@ -140,6 +140,14 @@ def tools(path: Path | None = None) -> Mapping[str, Tool]:
     return known
 
 
+def tools_or_built_in(path: Path | None = None) -> Mapping[str, Tool]:
+    """The same; the built-in ones alone where the user's file is not right: whoever starts a tool is told of that."""
+    try:
+        return tools(path)
+    except UsageMistake:
+        return {name: _built(name, entry, "") for name, entry in _built_in().items()}
+
+
 def tool_named(name: str, known: Mapping[str, Tool]) -> Tool:
     """The tool of that name; UsageMistake, with the nearest name, where there is none."""
     if name in known:

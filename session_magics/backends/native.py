@@ -28,6 +28,7 @@ from session_magics.errors import (
 )
 from session_magics.holder import launch, processes, trees, wire
 from session_magics.holder.stop import StopLadder
+from session_magics.model import LOGIN_SHELL
 from session_magics.store.records import read_run
 from session_magics.store.states import held
 
@@ -51,31 +52,7 @@ class NativeBackend:
 
     def start(self, start: Start) -> None:
         """See Backend. A small process is started (never forked from this one), which detaches the holder."""
-        spec = start.spec
-        rows, columns = spec.size
-        argv = (start.program,) if start.program else spec.argv
-        env = [part for key, value in start.env.items() for part in (os.fsencode(key), os.fsencode(value))]
-        message = launch.encode(
-            directory=os.fsencode(start.directory),
-            argv=_packed(argv),
-            env=wire.pack(*env),
-            cwd=os.fsencode(spec.cwd),
-            rows=b"%d" % rows,
-            columns=b"%d" % columns,
-            generation=b"%d" % start.generation,
-            restart=spec.restart.encode(),
-            max_restarts=b"%d" % (spec.max_restarts.count if spec.max_restarts else 0),
-            restart_window=b"%r" % ((spec.max_restarts.window if spec.max_restarts else None) or 0.0),
-            shell=(spec.shell or "").encode(),
-            rc=b"%d" % start.rc,
-            owner_pid=b"%d" % (start.owner[0] if start.owner else 0),
-            owner_tick=b"%d" % (start.owner[1] if start.owner else 0),
-            parent_pid=b"%d" % (start.parent[0] if start.parent else 0),
-            parent_tick=b"%d" % (start.parent[1] if start.parent else 0),
-            again=_packed(start.again),
-            name_file=os.fsencode(start.name_file or ""),
-            **self.extra(start),
-        )
+        spec, message = start.spec, _message(start, self.extra(start))
         starter = subprocess.Popen(
             [sys.executable, "-I", "-S", str(HOLDER)],
             stdin=subprocess.PIPE,
@@ -126,6 +103,35 @@ def end_tree(root: int, cookie: bytes) -> tuple[int, ...]:
     while (due := ladder.step(time.monotonic())) is not None:
         time.sleep(max(0.0, due - time.monotonic()))
     return tuple(ladder.survivors)
+
+
+def _message(start: Start, extra: Mapping[str, bytes]) -> bytes:
+    """What the holder of a session is told."""
+    spec, nobody = start.spec, (0, 0)
+    (rows, columns), limit = spec.size, spec.max_restarts
+    env = [part for key, value in start.env.items() for part in (os.fsencode(key), os.fsencode(value))]
+    return launch.encode(
+        directory=os.fsencode(start.directory),
+        argv=_packed((start.program,) if start.program else spec.argv),
+        env=wire.pack(*env),
+        cwd=os.fsencode(spec.cwd),
+        rows=b"%d" % rows,
+        columns=b"%d" % columns,
+        generation=b"%d" % start.generation,
+        restart=spec.restart.encode(),
+        max_restarts=b"%d" % (limit.count if limit else 0),
+        restart_window=b"%r" % ((limit.window if limit else None) or 0.0),
+        shell=(spec.shell or "").encode(),
+        rc=b"%d" % start.rc,
+        owner_pid=b"%d" % (start.owner or nobody)[0],
+        owner_tick=b"%d" % (start.owner or nobody)[1],
+        parent_pid=b"%d" % (start.parent or nobody)[0],
+        parent_tick=b"%d" % (start.parent or nobody)[1],
+        again=_packed(start.again),
+        hangup=b"%d" % (spec.tool == LOGIN_SHELL),
+        name_file=os.fsencode(start.name_file or ""),
+        **extra,
+    )
 
 
 def _packed(argv: Sequence[str]) -> bytes:

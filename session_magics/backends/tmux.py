@@ -110,9 +110,13 @@ def act(info: SessionInfo, action: str) -> None:
         near = difflib.get_close_matches(action, ACTIONS, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise UsageMistake(f"{action[:40]!r} is no action: {hint}there are {', '.join(ACTIONS)}")
-    if action == "kill-pane" and _asked(info, "display-message", "-p", "#{pane_id}") == PANE:
-        raise UsageMistake(f"the program of {info.name!r} itself is in front: %session stop {info.name}")
-    _asked(info, *ACTIONS[action])
+    words = ACTIONS[action]
+    if action == "kill-pane":
+        front = _asked(info, "display-message", "-p", "#{pane_id}")
+        if front == PANE:
+            raise UsageMistake(f"the program of {info.name!r} itself is in front: %session stop {info.name}")
+        words = (*words, "-t", front)  # and none that has come to the front meanwhile
+    _asked(info, *words)
 
 
 def _asked(info: SessionInfo, *words: str) -> str:

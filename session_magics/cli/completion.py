@@ -6,6 +6,7 @@ The line ``:files``, ``:directories`` or ``:commands`` leaves it to the shell to
 
 from __future__ import annotations
 
+import contextlib
 import importlib.resources
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -58,19 +59,9 @@ def answer(words: Sequence[str]) -> str:
 
 
 def _sessions() -> list[SessionInfo]:
-    try:
+    with contextlib.suppress(SessionError):
         return Registry().infos()
-    except SessionError:
-        return []
-
-
-def _tools() -> list[str]:
-    from session_magics.agents.tools import tools
-
-    try:
-        return list(tools(Registry().store.root))
-    except SessionError:  # whoever starts one is told what is wrong with the user's file
-        return list(tools())
+    return []
 
 
 def candidates(words: Sequence[str], sessions: Callable[[], Iterable[SessionInfo]]) -> list[Candidate]:
@@ -149,7 +140,11 @@ def _values(
     elif flag == "--parent":
         values = sorted(info.name for info in sessions() if info.running)
     elif flag == "--tool":
-        values = _tools()
+        from session_magics.agents.tools import tools_or_built_in
+
+        values = []
+        with contextlib.suppress(SessionError):
+            values = list(tools_or_built_in(Registry().store.root))
     elif flag in ("--key", "--detach-key"):
         values = list(KEYS)
     else:

@@ -69,6 +69,8 @@ class Holder:
         self._last_words: float | None = None  # until when what others wrote after the program is waited for
         self.stopping = Stopping(self)
         self.over = False
+        self.orphaned = False
+        """Whether what the session ends with has ended: nothing starts it again here, where nobody would end it."""
         self.failure = ""
         """Why the program could not be started again."""
         self.loop.on_fault = lambda what: self.log.event("fault", what=what)
@@ -84,7 +86,7 @@ class Holder:
             _signal.signal(getattr(_signal, name), _signal.SIG_IGN)
         self._spawn()
         self.loop.on_end(self.launch.owner, self._owner_gone)
-        self.loop.on_end(self.launch.parent, lambda: self.stop(OWNER_GRACE))
+        self.loop.on_end(self.launch.parent, self._parent_gone)
 
     def _spawn(self) -> None:
         launch = self.launch
@@ -322,7 +324,12 @@ class Holder:
 
     def _owner_gone(self) -> None:
         """The kernel that owns the session has ended: leave nothing behind, not even the record."""
+        self.orphaned = True
         self.stop(OWNER_GRACE, lambda _survivors: self._vanish())
+
+    def _parent_gone(self) -> None:
+        self.orphaned = True
+        self.stop(OWNER_GRACE)
 
     def _vanish(self) -> None:
         self.server.close()

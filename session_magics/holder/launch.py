@@ -24,6 +24,8 @@ class Launch:
         """So many restarts by policy within so many seconds; 0: no limit, and no window."""
         self.shell = fields.get("shell", b"").decode()
         """The dialect, or nothing for a program."""
+        self.hangup = bool(self.shell) or fields.get("hangup") == b"1"
+        """Whether the program is an interactive shell, which a HUP ends and no TERM."""
         self.rc = fields.get("rc", b"1") == b"1"
         self.owner = (int(fields.get("owner_pid", b"0")), int(fields.get("owner_tick", b"0")))
         """Pid and start tick of the kernel that the session ends with; 0 for none."""

@@ -120,6 +120,9 @@ class Requests:
             if survivors:
                 client.send(wire.ERROR, request, b"survivors", b" ".join(b"%d" % pid for pid in survivors))
                 return
+            if holder.orphaned:
+                client.send(wire.ERROR, request, b"not-running", b"")
+                return
             if holder.generation == generation:  # else another restart, which ended the same one, has done it
                 holder.launch.again = argv or holder.launch.again
                 holder.again()

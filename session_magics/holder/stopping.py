@@ -40,7 +40,7 @@ class Stopping:
         if self._ladder is None:
             cookie = COOKIE + b"=" + holder.launch.env[COOKIE]
             self._ladder = StopLadder(
-                os.getpid(), holder.leader(), cookie, grace=grace, now=now, hangup_leader=holder.shell is not None
+                os.getpid(), holder.leader(), cookie, grace=grace, now=now, hangup_leader=holder.launch.hangup
             )
         self._ladder.hurry(now if hurry else now + grace)
         self.step()

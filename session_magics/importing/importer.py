@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from session_magics.agents.conversation import remember
-from session_magics.agents.tools import tools
+from session_magics.agents.tools import tools_or_built_in
 from session_magics.durable import write_exclusive
 from session_magics.errors import StoreError, UsageMistake
 from session_magics.holder.logfile import LOG_CAP
@@ -130,7 +130,7 @@ def _take(store: Store, past: Past, id: str, taken: set[str], *, dry_run: bool) 
         spec = Spec(
             id=id, name=name, argv=past.argv, cwd=past.cwd, labels=past.labels, size=past.size, created=past.created
         )
-        if past.tool in tools():
+        if past.tool in tools_or_built_in(store.root):
             spec = replace(spec, tool=past.tool, tool_args=past.argv[1:])
         store.record_past(spec, _pieces(past), past.code, past.ended, past.lost)
         try:

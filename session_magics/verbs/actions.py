@@ -241,12 +241,12 @@ class Verbs(AgentVerbs):
         session = self._registry.get(words.name)
         return self._await(session, words.timeout, pattern=words.pattern, port=words.port, silence=words.silence)
 
-    def _group(self, labels: Mapping[str, str]) -> list[str]:
-        """The names of the sessions that carry the labels; those of other kernels are theirs."""
-        names = [info.name for info in self._registry.infos(labels) if info.id and "@" not in info.name]
-        if not names:
+    def _group(self, labels: Mapping[str, str]) -> dict[str, SessionInfo]:
+        """The sessions that carry the labels, by name, oldest first; those of other kernels are theirs."""
+        group = {info.name: info for info in self._registry.infos(labels) if info.id and "@" not in info.name}
+        if not group:
             raise SessionError(f"no session carries {' and '.join(f'{key}={value}' for key, value in labels.items())}")
-        return names
+        return group
 
     def _stop(self, words: Namespace) -> list[str]:
         grace = GRACE if words.grace is None else words.grace
@@ -267,15 +267,16 @@ class Verbs(AgentVerbs):
             with Progress(self._line, lambda seconds, over: f"restart of {words.name} · {short_time(seconds)}"):
                 return again(words.name)
         count = _Countdown("restarted")
-        calls = {name: partial(again, name) for name in self._group(words.labels)}
+        group = self._group(words.labels)
+        names = {info.id: name for name, info in group.items()}
+        after = {name: names[info.parent] for name, info in group.items() if info.parent in names}
         with Progress(self._line, count.text):
-            return all_at_once(calls, left=count.take)
+            return all_at_once({name: partial(again, name) for name in group}, left=count.take, after=after)
 
     def _remove(self, words: Namespace) -> list[str]:
-        names = self._group(words.labels) if words.labels else list(dict.fromkeys(words.names))
-        for name in names:
-            self._registry.removable(name, force=words.force)  # all names before any is removed
-        for name in names:
+        names = list(self._group(words.labels) if words.labels else dict.fromkeys(words.names))
+        ids = {name: self._registry.removable(name, force=words.force)[1] for name in names}  # before any is removed
+        for name in sorted(names, key=ids.__getitem__, reverse=True):  # a parent, which is older, takes children along
             self._registry.remove(name, force=words.force, keep_log=words.keep_log)
         return names
 

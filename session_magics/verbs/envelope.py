@@ -2,7 +2,7 @@
 
 ``{"ok": true, "value": …}``, or ``{"ok": false, "error": {"kind": …, "message": …}}``, in one line. The kind is the
 name of the error's class in ``session_magics.errors``. Values: a session as ``info`` knows it, a list of rows, text,
-names, attachments, what an import did, an exit status (a number), or null.
+names, attachments, tools, what an import did, an exit status (a number), or null.
 """
 
 from __future__ import annotations

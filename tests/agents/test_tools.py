@@ -12,7 +12,16 @@ from typing import Any
 import pytest
 
 import session_magics.agents.tools as tools_module
-from session_magics.agents.tools import Tool, command_line, find, installed, tool_named, tools, version
+from session_magics.agents.tools import (
+    Tool,
+    command_line,
+    find,
+    installed,
+    tool_named,
+    tools,
+    tools_or_built_in,
+    version,
+)
 from session_magics.errors import UsageMistake
 
 BUILT_IN = ["claude", "codex", "gemini", "grok", "aider", "opencode", "shell", "custom"]
@@ -281,3 +290,15 @@ def test_installed_asks_all_tools_at_once(tmp_path: Path) -> None:
     assert (rows["claude"].path, rows["claude"].version) == (None, None)
     assert rows["shell"].path is not None
     assert installed({}) == []
+
+
+# ---- where nobody can be told
+
+
+def test_without_a_file_that_is_right_the_built_in_tools_are_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tools.json").write_text('{"demo": {"program": ["sh"]}}')
+    assert "demo" in tools_or_built_in(tmp_path)
+    monkeypatch.setenv("SESSION_MAGICS_TOOLS", str(tmp_path / "nowhere.json"))
+    assert tools_or_built_in(tmp_path) == tools_or_built_in() and "claude" in tools_or_built_in()
