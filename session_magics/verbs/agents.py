@@ -103,7 +103,8 @@ class AgentVerbs:
         return grant(session, tool, allow=words.allow, deny=words.deny, version=release, **limits)
 
     def _every(self) -> Sequence[Session]:
-        return [self._registry.get(info.name) for info in self._registry.infos() if info.id and info.tool]
+        agents = [self._registry.find(info.name) for info in self._registry.infos() if info.id and info.tool]
+        return [session for session in agents if session is not None]  # one may be removed meanwhile
 
 
 def _told(session: Session, found: Standing) -> str:
