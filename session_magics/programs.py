@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 
 from session_magics.errors import UsageMistake
 from session_magics.model import Command
@@ -18,6 +19,11 @@ def find_shell(name: str) -> tuple[str, str]:
     if program is None:
         raise UsageMistake(f"no shell {name!r} on this machine: install it, or take bash, zsh, fish or sh")
     return program, DIALECTS.get(os.path.basename(program), "sh")
+
+
+def has_prompt(argv: Sequence[str]) -> bool:
+    """Whether it is a shell that is given neither a script nor a command: at a prompt it ignores TERM."""
+    return os.path.basename(argv[0]) in DIALECTS and all(word[:1] == "-" for word in argv[1:])
 
 
 def check_command(command: Command) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import threading
 from pathlib import Path
@@ -130,6 +131,38 @@ def test_c11_a_terminal_child_is_a_shell_in_the_directory_of_its_parent(
     child.send("pwd; echo in the shell\r")
     child.wait_for(rf"{tmp_path}\s+in the shell", 10)
     assert child.name == "a-shell" and child.info().argv[0] == "/bin/sh"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "dash", "fish"])
+def test_a_shell_at_its_prompt_ends_without_force(
+    real: Registry, tmp_path: Path, shell: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    (tmp_path / ".zshrc").touch()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("SHELL", shutil.which(shell) or "")
+    real.start("a", SLEEP)
+    child = call(real, "shell a")
+    child.send("echo re''ady\r")
+    child.wait_for("ready", 10)
+    ended = child.stop()
+    assert isinstance(ended, Exited) and ended.signal != signal.SIGKILL
+
+
+def test_a_shell_that_somebody_started_ends_without_force_too(real: Registry) -> None:
+    session = real.start("a", Command(("bash", "--norc")))
+    session.wait_for(r"\$|#", 10)
+    ended = session.stop()
+    assert isinstance(ended, Exited) and ended.signal == signal.SIGHUP
+
+
+def test_a_shell_with_a_script_is_asked_as_any_program(real: Registry) -> None:
+    script = "trap 'echo tidied; exit 7' TERM; echo ready; while :; do sleep 0.1; done"
+    session = real.start("a", Command(("bash", "-c", script)))
+    session.wait_for("ready", 10)
+    ended = session.stop()
+    assert isinstance(ended, Exited) and ended.code == 7 and session.tail(1) == "tidied"
 
 
 def test_c11_it_is_found_while_it_runs_and_made_anew_after_that(real: Registry) -> None:

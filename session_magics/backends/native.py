@@ -29,6 +29,7 @@ from session_magics.errors import (
 from session_magics.holder import launch, processes, trees, wire
 from session_magics.holder.stop import StopLadder
 from session_magics.model import LOGIN_SHELL
+from session_magics.programs import has_prompt
 from session_magics.store.records import read_run
 from session_magics.store.states import held
 
@@ -128,7 +129,7 @@ def _message(start: Start, extra: Mapping[str, bytes]) -> bytes:
         parent_pid=b"%d" % (start.parent or nobody)[0],
         parent_tick=b"%d" % (start.parent or nobody)[1],
         again=_packed(start.again),
-        hangup=b"%d" % (spec.tool == LOGIN_SHELL),
+        hangup=b"%d" % (spec.tool == LOGIN_SHELL or has_prompt(spec.argv)),
         name_file=os.fsencode(start.name_file or ""),
         **extra,
     )
