@@ -240,8 +240,13 @@ def _unfit(key: str, hint: object, value: object) -> str:
             return f"a regular expression: {error}"
         return "a regular expression with the id in parentheses" if key == "id_pattern" and value and not groups else ""
     kind, said = _KINDS.get(hint, (dict, "an object of texts"))
+    names = tuple(value) if isinstance(value, dict) else ()
     ones = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return "" if isinstance(value, kind) and all(isinstance(one, str) for one in ones) else said
+    if not isinstance(value, kind) or not all(isinstance(one, str) for one in ones):
+        return said
+    if any("\0" in one for one in (*names, *ones)):
+        return f"{said} without a NUL character"
+    return "" if all(name and "=" not in name for name in names) else f"{said}, of which no name is empty or has a '='"
 
 
 def _built(name: str, entry: Mapping[str, Any], folder: str) -> Tool:
@@ -298,6 +303,8 @@ def command_line(tool: Tool, arguments: Sequence[str]) -> tuple[str, ...]:
     """
     if program := find(tool):
         return (program, *tool.programs[1:], *arguments)
+    if "/" in tool.programs[0] and os.path.isfile(tool.programs[0]):
+        raise UsageMistake(f"{tool.programs[0]} may not be executed: chmod +x it, or give what runs it as 'program'")
     looked = tool.programs[0] if "/" in tool.programs[0] else f"{tool.programs[0]} on PATH"
     raise UsageMistake(
         f"{tool.title} is not installed, looked for {', '.join((looked, *tool.places))}: install it, or give its path "

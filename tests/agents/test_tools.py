@@ -89,6 +89,13 @@ def test_a_file_that_cannot_be_executed_is_no_program(tmp_path: Path) -> None:
     assert find(tools()["grok"]) is None
 
 
+def test_a_named_file_that_may_not_be_executed_is_told(tmp_path: Path) -> None:
+    program(tmp_path / "agent.py", "").chmod(0o644)
+    demo = configured(tmp_path, {"demo": {"program": "./agent.py"}})["demo"]
+    with pytest.raises(UsageMistake, match=r"agent\.py may not be executed: chmod \+x"):
+        command_line(demo, [])
+
+
 def test_what_is_not_installed_says_where_it_was_looked_for() -> None:
     with pytest.raises(UsageMistake) as caught:
         command_line(tools()["grok"], [])
@@ -174,6 +181,10 @@ MISTAKES: list[tuple[Any, str]] = [
     ({"demo": {"like": ["claude"]}}, "tool 'demo': field 'like' has to be text"),
     ({"demo": {"like": "claude", "env": {"A": 1}}}, "tool 'demo': field 'env' has to be an object of texts"),
     ({"demo": {"like": "claude", "env": []}}, "tool 'demo': field 'env' has to be an object of texts"),
+    ({"demo": {"like": "claude", "env": {"A=B": "x"}}}, "tool 'demo': field 'env' has to be .* no name .* has a '='"),
+    ({"demo": {"like": "claude", "env": {"": "x"}}}, "tool 'demo': field 'env' has to be .* no name is empty"),
+    ({"demo": {"like": "claude", "env": {"A": "\0"}}}, "tool 'demo': field 'env' has to be .* without a NUL"),
+    ({"demo": {"program": ["a", "b\0"]}}, "tool 'demo': field 'program' has to be a list of texts without a NUL"),
     ({"demo": {"like": "claude", "resume_first": "yes"}}, "tool 'demo': field 'resume_first' has to be true or false"),
     ({"demo": {"like": "claude", "id_pattern": "("}}, "tool 'demo': field 'id_pattern' has to be a regular expression"),
     ({"demo": {"like": "claude", "id_pattern": "id"}}, "tool 'demo': field 'id_pattern' has to be .* in parentheses"),
