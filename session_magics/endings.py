@@ -38,9 +38,10 @@ class Endings(Catalogue):
         if id is None:
             raise SessionNotFound(name, self._known())
         if id and not force and (running := [one.name for one in self.descendants(id) if not over(one.state)]):
-            raise SessionExists(name, f"with {' and '.join(running)}, which ends with it, still running")
+            end = "ends" if len(running) == 1 else "end"
+            raise SessionExists(name, f"{' and '.join(running)}, which {end} with it, still running", kept=True)
         if id and not force and not over(state := Session(self.store, self.backend, name, id).settled()):
-            raise SessionExists(name, describe(state))
+            raise SessionExists(name, describe(state), kept=True)
         return key, id
 
     def _remove(self, key: str, id: str, *, force: bool, keep_log: bool) -> None:

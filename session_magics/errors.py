@@ -50,9 +50,14 @@ class SessionNotFound(SessionError, LookupError):
 class SessionExists(SessionError):
     """The name belongs to a session that is still running."""
 
-    def __init__(self, name: str, state: str) -> None:
+    def __init__(self, name: str, state: str, *, kept: bool = False) -> None:
+        """``kept``: it was to be removed; else its name was to be taken."""
         self.name, self.state = name, state
-        super().__init__(f"session {name!r} exists ({state}): stop or restart it, or take another name")
+        super().__init__(
+            f"session {name!r} cannot be removed ({state}): stop it, or remove --force"
+            if kept
+            else f"session {name!r} exists ({state}): stop or restart it, or take another name"
+        )
 
 
 class SessionBusy(SessionError):

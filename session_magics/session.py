@@ -235,6 +235,9 @@ class Session:
         """
         from session_magics.exits import ExitWatch
 
+        if not callable(call):
+            raise UsageMistake(f"on_exit takes a function of one argument, the session: {call!r} cannot be called")
+
         def ended() -> None:
             self.settled()
             call(self)

@@ -9,9 +9,11 @@ import threading
 import time
 from queue import Queue
 
+import pytest
+
 from holders import holder
 from rounds import until
-from session_magics import Command, Exited, Lost, Registry, Session, SessionNotRunning
+from session_magics import Command, Exited, Lost, Registry, Session, SessionNotRunning, UsageMistake
 from session_magics.backends import Link
 from session_magics.exits import ExitWatch
 from session_magics.model import State, Unknown
@@ -37,6 +39,12 @@ def test_of_what_has_ended_already_it_is_told_at_once(real: Registry) -> None:
     told = threading.Event()
     session.on_exit(lambda _: told.set())
     assert told.wait(20)
+
+
+def test_what_cannot_be_called_is_refused_at_once(real: Registry) -> None:
+    session = real.start("a", WAITING)
+    with pytest.raises(UsageMistake, match="on_exit takes a function"):
+        session.on_exit("over")  # type: ignore[arg-type]
 
 
 def test_a_restart_by_policy_is_no_end_and_a_stop_is_one(real: Registry) -> None:

@@ -180,13 +180,18 @@ def timeout(text: str) -> float:
 
 
 def minutes(text: str) -> float:
-    value = timeout(text) if text[-1:] in "smhd" else 60 * timeout(text)
+    try:
+        value = seconds(text) if text[-1:] in "smhd" else 60 * seconds(text)
+    except UsageMistake:
+        raise UsageMistake(f"{text!r} is no number of minutes, such as 30, or with a unit: 90s, 10m, 2h") from None
+    if value == 0:
+        raise UsageMistake(f"{text} leaves no time: give a number of minutes above 0")
     return value / 60
 
 
 def count(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,9}", text):
-        raise UsageMistake(f"{text!r} is no whole number, such as 20")
+        raise UsageMistake(f"{text!r} is no whole number of up to 9 digits, such as 20")
     return int(text)
 
 
