@@ -120,7 +120,8 @@ def test_every_verb_gives_json_with_one_envelope(desk: Desk) -> None:
 
     started = value("start web --json --wait-for Serving server")
     assert started["name"] == "web" and started["state"]["kind"] == "Running"
-    assert value("info web --json") == started and [row["name"] for row in value("list --json")] == ["web"]
+    assert value("info web --json") == {**started, "doing": "", "parent_name": "", "children": []}
+    assert [row["name"] for row in value("list --json")] == ["web"]
     assert value("tail web --json") == value("show web --json") == "Serving"
     assert value("send --json web quit") is None and value("wait web --json") == 7
     assert value("remove web --json") == ["web"]

@@ -53,6 +53,11 @@ def test_c5_the_end_of_the_parent_ends_the_child_with_nobody_there(pair: tuple[S
     assert isinstance(state, Exited) and state.signal == signal.SIGTERM
 
 
+def test_info_names_parent_and_children(real: Registry, pair: tuple[Session, Session]) -> None:
+    assert (call(real, "info a").children, call(real, "info b").parent_name) == (("b",), "a")
+    assert "\nchildren   b\n" in str(call(real, "info a")) and "\nparent     a\n" in str(call(real, "info b"))
+
+
 def test_a_stop_of_the_child_leaves_the_parent(pair: tuple[Session, Session]) -> None:
     pair[1].stop()
     assert pair[0].info().running

@@ -118,7 +118,8 @@ def test_every_verb_gives_one_envelope(registry: Registry) -> None:
     started = value("start", "web", "sh", "-c", "echo up; exec sleep 1000")
     assert started["name"] == "web" and started["state"]["kind"] == "Running" and started["argv"][0] == "sh"
     assert value("wait", "web", "up") == "up"
-    assert value("info", "web") == {**started, "log_bytes": 4}
+    more = {"log_bytes": 4, "doing": "", "parent_name": "", "children": []}
+    assert value("info", "web") == {**started, **more}
     [row] = value("list")
     assert row["last_line"] == "up" and row["name"] == "web" and row["ports"] == []
     assert value("tail", "web") == value("snapshot", "web") == value("show", "web") == "up"

@@ -7,7 +7,7 @@ import shlex
 import time
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
@@ -38,13 +38,20 @@ LAST_LINE = 60
 """Characters of what a program prints, or of names, in a line that tells how far a verb is."""
 
 
+@dataclass(frozen=True)
 class Details(SessionInfo):
-    """What ``info`` returns: a SessionInfo that shows itself as lines."""
+    """What ``info`` returns: a SessionInfo with what else is known, that shows itself as lines."""
+
+    doing: str = ""
+    """What a coding agent does; "" for other programs."""
+    parent_name: str = ""
+    children: tuple[str, ...] = ()
+    """Names of the sessions that end with it."""
 
     @classmethod
-    def of(cls, info: SessionInfo) -> Details:
-        """The same values."""
-        return cls(**{one.name: getattr(info, one.name) for one in fields(info)})
+    def of(cls, info: SessionInfo, **more: Any) -> Details:
+        """The same values, and some more."""
+        return cls(**{one.name: getattr(info, one.name) for one in fields(info)}, **more)
 
     def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
         printer.text(str(self))
@@ -59,7 +66,9 @@ class Details(SessionInfo):
             ("tool", self.tool and self.command_line),
             ("directory", self.cwd),
             ("started", f"{created}, generation {self.generation}"),
-            ("doing", AgentWatch().doing(self)),
+            ("doing", self.doing),
+            ("parent", self.parent_name),
+            ("children", " ".join(self.children)),
             ("labels", ", ".join(f"{key}={value}" for key, value in self.labels.items())),
             ("shell", self.shell),
             ("size", "{}x{}".format(*self.size)),
@@ -185,7 +194,11 @@ class Verbs(AgentVerbs):
         return Listing(Observer().rows(self._registry.infos(dict(words.labels))), dict(words.labels))
 
     def _info(self, words: Namespace) -> SessionInfo:
-        return Details.of(self._registry.get(words.name).info())
+        registry = self._registry
+        info = registry.get(words.name).info()
+        above = [one.name for one in registry.infos() if one.id == info.parent] if info.parent else []
+        children = tuple(child.name for child in registry.children(info.id))
+        return Details.of(info, doing=AgentWatch().doing(info), parent_name="".join(above), children=children)
 
     def _tail(self, words: Namespace) -> str | None:
         session = self._registry.get(words.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -34,7 +35,7 @@ def test_list_info_and_attach_have_the_badge_as_long_as_it_is_on(
 
     assert BADGE in shown("approve a --allow 'git status' --minutes 5 --most 7")
     until(lambda: f"{BADGE} · waiting: Do you want to proceed?" in shown("info a"), what=lambda: shown("info a"))
-    assert BADGE in shown("list")
+    assert BADGE in shown("list") and BADGE in json.loads(shown("info a --json"))["value"]["doing"]
     with attached("a", (30, 100)) as terminal:
         terminal.until(BADGE)
         terminal.type(DETACH)
