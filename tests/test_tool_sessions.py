@@ -183,6 +183,17 @@ def test_a_broken_file_of_tools_is_told_and_breaks_no_list(
     assert "a" in str(verbs.call(parse_verb("list")))
 
 
+def test_a_tool_that_is_not_known_here_is_told(
+    real: Registry, work: Path, calls: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start(real, work, "c")
+    (work / "other.json").write_text("{}")
+    monkeypatch.setenv("SESSION_MAGICS_TOOLS", str(work / "other.json"))
+    for line in ("restart a", "approve a --allow ls"):
+        with pytest.raises(UsageMistake, match=r"no tool 'c': .*your own are in tools\.json .*\$SESSION_MAGICS_TOOLS"):
+            Verbs(real, lambda text: None).call(parse_verb(line))
+
+
 def test_the_table_of_tools_says_what_is_there(real: Registry, work: Path, calls: Calls) -> None:
     verbs = Verbs(real, lambda text: None)
     table = str(verbs.call(parse_verb("tools")))

@@ -152,7 +152,10 @@ def tool_named(name: str, known: Mapping[str, Tool]) -> Tool:
     """The tool of that name; UsageMistake, with the nearest name, where there is none."""
     if name in known:
         return known[name]
-    raise UsageMistake(f"no tool {name[:40]!r}: {_hint(name, known)}known are {', '.join(known)}; %session tools")
+    raise UsageMistake(
+        f"no tool {name[:40]!r}: {_hint(name, known)}known are {', '.join(known)}; "
+        f"%session tools; your own are in tools.json in the root of the registry, or in the file of ${CONFIG_VARIABLE}"
+    )
 
 
 @functools.cache

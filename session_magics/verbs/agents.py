@@ -93,10 +93,10 @@ class AgentVerbs:
 
     def _granted(self, session: Session, words: Namespace) -> Standing:
         from session_magics.agents.grants import grant
-        from session_magics.agents.tools import find, tools, version
+        from session_magics.agents.tools import find, tool_named, tools, version
 
         info = session.info()
-        tool = tools(self._registry.store.root).get(info.tool or "")
+        tool = tool_named(info.tool, tools(self._registry.store.root)) if info.tool is not None else None
         program = find(tool) if tool is not None else None
         release = version(tool, program) if tool is not None and program is not None else None
         limits = {key: value for key, value in (("minutes", words.minutes), ("most", words.most)) if value is not None}
