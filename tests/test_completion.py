@@ -92,6 +92,8 @@ def test_names_are_of_sessions_that_the_verb_is_for(registry: Registry) -> None:
         assert words(f"{verb} --label crew=", registry) == ["crew=a", "crew=b"]
     assert words("list --label c", registry) == ["crew=a", "crew=b"]
     assert answer(["stop", "web-o"]) == "web-one\trunning · sleep 1000\n"
+    registry.start("agent", Command(()), tool="shell").stop(now=True)
+    assert answer(["remove", "ag"]).endswith(" · shell\n")
 
 
 def test_a_registry_that_cannot_be_read_has_no_names(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

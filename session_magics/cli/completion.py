@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib.resources
-import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -124,7 +123,7 @@ def _plain(options: OptionParser, words: Sequence[str]) -> list[str]:
 def _names(verb: str, infos: Iterable[SessionInfo], given: Sequence[str]) -> list[Candidate]:
     wanted = {True} if verb in RUNNING_ONLY else {False} if verb in ENDED_ONLY else {True, False}
     return [
-        Candidate(info.name, f"{describe(info.state)} · {shlex.join(info.argv)}"[:HELP_LIMIT].translate(UNPRINTABLE))
+        Candidate(info.name, f"{describe(info.state)} · {info.command_line}"[:HELP_LIMIT].translate(UNPRINTABLE))
         for info in infos
         if info.running in wanted and info.name not in given
     ]
