@@ -9,8 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from session_magics.errors import SessionExists, SessionNotFound
+from session_magics.holder.processes import start_tick
 from session_magics.model import Exited, FailedToStart, SessionInfo
 from session_magics.registry import Registry
+from session_magics.starting import owner_process
 
 JUST_ENDED = 1.0
 """Seconds after a program's end in which its holder may only be about to go; it takes some 0.005."""
@@ -28,7 +30,8 @@ def clean(
     """Remove sessions that have ended, with their logs, and return their names, the newest first.
 
     Only an end that is on record counts: a session that is lost or whose state is not known may have living
-    processes, and stays until it is removed by name. Shells of other kernels are theirs. Without a limit all go.
+    processes, and stays until it is removed by name. Shells of other kernels are theirs, as long as
+    these live. Without a limit all go.
 
     Args:
         older: seconds since the end; those that ended longer ago go.
@@ -86,7 +89,13 @@ def _settled(registry: Registry, info: SessionInfo, now: float) -> SessionInfo:
 
 def _ended(info: SessionInfo) -> bool:
     over = isinstance(info.state, FailedToStart) or (isinstance(info.state, Exited) and not info.state.background)
-    return over and bool(info.id) and "@" not in info.name
+    return over and bool(info.id) and not _anothers(info.name)
+
+
+def _anothers(name: str) -> bool:
+    """Whether it is a session of another kernel that is not known to have ended."""
+    kernel = owner_process(name.partition("@")[2])
+    return "@" in name and (kernel is None or start_tick(kernel[0]) == kernel[1])
 
 
 def _end(info: SessionInfo) -> float:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -68,6 +70,22 @@ def test_ended_sessions_go_and_no_other(real: Registry, root: Path) -> None:
     assert set(clean(real)) == known - {"lost", "runs"}
     assert sorted(one.name for one in real.infos()) == ["lost", "runs"]
     assert len(list((root / "sessions").iterdir())) == 2
+
+
+def test_what_a_kernel_that_has_ended_left_goes_and_what_a_living_one_has_stays(real: Registry, root: Path) -> None:
+    script = (
+        "import sys; from session_magics import *; registry = Registry(sys.argv[1]);"
+        "registry.start('shell', Command(('true',)), lifetime='kernel').wait(10); print(flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script, root], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as kernel:
+        assert kernel.stdout is not None and kernel.stdout.readline() == b"\n"
+        until(lambda: not real.infos()[0].state.background)  # type: ignore[union-attr]
+        assert clean(real) == []
+        kernel.communicate()
+        name = f"shell@{kernel.pid}-"
+    assert [one.startswith(name) for one in clean(real)] == [True] and real.infos() == []
 
 
 def test_the_size_is_that_on_disk(real: Registry) -> None:
