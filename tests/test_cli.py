@@ -208,6 +208,9 @@ def test_show_on_a_terminal_is_live_and_elsewhere_text(registry: Registry) -> No
         terminal.until("up", "detaches")
         terminal.type("\r")
         assert terminal.wait() == 4
+    with Terminal((*CLI, "show", "w")) as terminal:  # there is nothing to attach to any more
+        terminal.until("up")
+        assert terminal.wait() == 0
 
 
 def test_no_notebook_is_imported_and_it_starts_fast(registry: Registry) -> None:

@@ -8,6 +8,7 @@ from argparse import Namespace
 
 from session_magics.cli.follow import Follower
 from session_magics.cli.words import PROGRAM
+from session_magics.endings import over
 from session_magics.errors import UsageMistake
 from session_magics.listing import Listing
 from session_magics.model import describe
@@ -79,9 +80,11 @@ class Desk(Verbs):
 
         return attach(self._registry.get(words.name), read_only=words.read_only, detach_key=words.detach_key)
 
-    def _live(self, session: Session, *, read_only: bool, rows: int | None) -> int:
+    def _live(self, session: Session, *, read_only: bool, rows: int | None) -> int | str:
         from session_magics.cli.attach import attach
 
+        if over(session.state()):
+            return session.snapshot()
         return attach(session, read_only=read_only)
 
     def _doctor(self, words: Namespace) -> str:
