@@ -85,7 +85,7 @@ TABLE: dict[str, tuple[Sight, Memory, type[Decision], str]] = {
     "password by the terminal": (replace(SIGHT, canonical=True), Memory(), Off, "password"),
     "password on the screen": (replace(SIGHT, doing=asking(prompt(masked=True))), Memory(), Off, "password"),
     "time": (replace(SIGHT, time=GRANT.until), Memory(), Off, "time"),
-    "count": (SIGHT, Memory(answered=50, times=(1.0,)), Off, "50 answers"),
+    "count": (SIGHT, Memory(answered=50, times=(1.0,)), Off, "all answers"),
     "cool-down": (SIGHT, Memory(answered=1, times=(98.5,), digest="other"), Wait, "too soon"),
     "cooled down": (SIGHT, Memory(answered=1, times=(98.0,), digest="other"), Answer, "git *"),
     "too many in a minute": (

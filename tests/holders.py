@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,6 +45,17 @@ def share(pid: int) -> int:
 def private(pid: int) -> int:
     """Bytes of memory that are a process's own."""
     return _rolled_up(pid, "Private_")
+
+
+def bare() -> int:
+    """What an interpreter has that does nothing."""
+    command = [sys.executable, "-I", "-S", "-c", "print(flush=True); input()"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None and process.stdout is not None
+        process.stdout.readline()
+        size = private(process.pid)
+        process.communicate(b"\n")
+    return size
 
 
 def _rolled_up(pid: int, begin: str) -> int:

@@ -22,6 +22,7 @@ import psutil
 import pytest
 
 import leaks
+from holders import bare, private
 from rounds import alive, rounds, until, until_state
 from session_magics import (
     Command,
@@ -51,7 +52,7 @@ pytestmark = [
 
 QUICK = rounds(100, 1000)
 LIMIT = 10.0  # seconds for what takes milliseconds
-MEMORY_MB = 4.0  # of a holder among ten, shared pages counted by share
+OWN_MOST = 1.4 * 2**20  # bytes of a holder beyond an interpreter that does nothing
 PYTHON = (sys.executable, "-I", "-S", "-u", "-c")
 STUBBORN = "import signal, time\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\nprint('ready')\ntime.sleep(1000)"
 
@@ -577,6 +578,5 @@ def test_a_program_that_is_suspended_by_a_key_goes_on(registry: Registry) -> Non
 def test_a_holder_of_a_pane_is_small(registry: Registry) -> None:
     for number in range(10):
         registry.start(f"s{number}", Command(("sleep", "1000")))
-    pids = [run(registry.get(info.name))[0] for info in registry.infos()]
-    memory = [psutil.Process(pid).memory_full_info().pss / 2**20 for pid in pids]
-    assert statistics.mean(memory) <= MEMORY_MB
+    own = [private(run(registry.get(info.name))[0]) for info in registry.infos()]
+    assert statistics.mean(own) - bare() <= OWN_MOST

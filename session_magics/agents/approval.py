@@ -148,7 +148,7 @@ def decide(grant: Grant, memory: Memory, sight: Sight) -> tuple[Decision, Memory
         if early is not None:
             return early, memory
     if memory.answered >= grant.most:
-        return Off(f"all {grant.most} answers are given"), memory
+        return Off("all answers that were allowed are given"), memory
     if sight.unchanged < STILL:
         return Wait("the screen changes", sight.time + STILL - sight.unchanged), memory
     prompt = sight.doing.prompt

@@ -116,7 +116,8 @@ class Approver:
                 if self._told.off:
                     off = "switched off"
                 elif (state := self._session.state()) != self._state:
-                    off = f"the program has ended: {describe(state)}"
+                    again = isinstance(state, Running)
+                    off = "the program was started anew" if again else f"the program has ended: {describe(state)}"
                 elif now >= next_look:
                     off = self._look()
                 elif flows:

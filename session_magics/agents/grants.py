@@ -143,7 +143,7 @@ def _check(
     if not info.running:
         raise UsageMistake(f"session {session.name!r} is not running ({describe(info.state)}): approve it when it is")
     if not 0 < minutes <= MINUTES_LIMIT:
-        raise UsageMistake(f"{minutes:g} minutes: approval lasts up to {MINUTES_LIMIT} minutes, such as 30")
+        raise UsageMistake(f"{minutes:.0f} minutes: approval lasts up to {MINUTES_LIMIT} minutes, such as 30")
     if not 1 <= most <= MOST_LIMIT:
         raise UsageMistake(f"{most} answers: approval gives 1 to {MOST_LIMIT}, such as 50")
     if not allow:

@@ -13,8 +13,8 @@ from session_magics.session import Session
 if TYPE_CHECKING:  # most verbs need none of it
     from session_magics.agents.attachments import Gallery
     from session_magics.agents.audit import Record
+    from session_magics.agents.probing import Installed
     from session_magics.agents.standing import Standing
-    from session_magics.agents.tools import Installed
 
 LAST_DECISIONS = 10
 """Decisions that ``approve NAME`` shows."""
@@ -52,7 +52,8 @@ class AgentVerbs:
     _terminal: Callable[..., object] | None
 
     def _tools(self, words: Namespace) -> Tools:
-        from session_magics.agents.tools import installed, tools
+        from session_magics.agents.probing import installed
+        from session_magics.agents.tools import tools
 
         return Tools(installed(tools(self._registry.store.root)))
 
@@ -93,7 +94,8 @@ class AgentVerbs:
 
     def _granted(self, session: Session, words: Namespace) -> Standing:
         from session_magics.agents.grants import grant
-        from session_magics.agents.tools import find, tool_named, tools, version
+        from session_magics.agents.probing import version
+        from session_magics.agents.tools import find, tool_named, tools
 
         info = session.info()
         tool = tool_named(info.tool, tools(self._registry.store.root)) if info.tool is not None else None

@@ -11,17 +11,9 @@ from typing import Any
 
 import pytest
 
-import session_magics.agents.tools as tools_module
-from session_magics.agents.tools import (
-    Tool,
-    command_line,
-    find,
-    installed,
-    tool_named,
-    tools,
-    tools_or_built_in,
-    version,
-)
+import session_magics.agents.probing as probing
+from session_magics.agents.probing import installed, version
+from session_magics.agents.tools import Tool, command_line, find, tool_named, tools, tools_or_built_in
 from session_magics.errors import UsageMistake
 
 BUILT_IN = ["claude", "codex", "gemini", "grok", "aider", "opencode", "shell", "custom"]
@@ -240,7 +232,7 @@ def test_a_program_that_cannot_be_started_has_no_version(tmp_path: Path) -> None
 
 
 def test_a_probe_reads_no_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tools_module, "PROBE_SECONDS", 1.0)
+    monkeypatch.setattr(probing, "PROBE_SECONDS", 1.0)
     kept, (reader, writer) = os.dup(0), os.pipe()
     os.dup2(reader, 0)
     try:
@@ -269,7 +261,7 @@ def wait_until_gone(pid: int) -> None:
 def test_a_probe_that_hangs_is_ended_with_its_children(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: str
 ) -> None:
-    monkeypatch.setattr(tools_module, "PROBE_SECONDS", 0.5)
+    monkeypatch.setattr(probing, "PROBE_SECONDS", 0.5)
     begun = time.monotonic()
     assert probe(tmp_path, f"trap '' TERM; echo 1.2.3; sleep 1000 & echo $! > {tmp_path}/pid; {last}") == "1.2.3"
     assert time.monotonic() - begun < 3

@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from floods import expected, flood
-from holders import MB, cpu, faults, holder, memory, private
+from holders import MB, bare, cpu, faults, holder, memory, private
 from others import PROJECT
 from rounds import alive, until
 from session_magics import Command, Exited, Lost, Registry, Running, Session
@@ -52,17 +52,6 @@ def test_line_36_many_start_at_once_and_cost_little(registry: Registry, rounds: 
     assert (sum(map(cpu, holders)) - used) / IDLE <= IDLE_CPU
     assert sorted(registry.stop_all()) == sorted(names)
     until(lambda: not any(map(psutil.pid_exists, holders)))
-
-
-def bare() -> int:
-    """What an interpreter has that does nothing."""
-    command = [sys.executable, "-I", "-S", "-c", "print(flush=True); input()"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin is not None and process.stdout is not None
-        process.stdout.readline()
-        size = private(process.pid)
-        process.communicate(b"\n")
-    return size
 
 
 # In a namespace where there are few terminals: starts sessions until there is none left.
