@@ -75,7 +75,7 @@ class AgentVerbs:
         act(self._registry.get(words.name).info(), words.action)
 
     def _approve(self, words: Namespace) -> Approvals:
-        from session_magics.agents.audit import FILE, read
+        from session_magics.agents.audit import newest
         from session_magics.agents.grants import revoke_all
         from session_magics.agents.standing import standing
 
@@ -87,9 +87,7 @@ class AgentVerbs:
             return Approvals([_told(sessions[0], self._granted(sessions[0], words))])
         told = [_told(session, found) for session in sessions if (found := standing(session.directory)) is not None]
         if words.name:
-            path = sessions[0].directory / FILE
-            lines = read(path).lines if path.exists() else ()
-            told += [_decision(line) for line in lines if line.get("kind") == "decision"][-LAST_DECISIONS:]
+            told += map(_decision, newest(sessions[0].directory, LAST_DECISIONS))
         return Approvals(told or ["approval was never on: approve NAME --allow RULE"])
 
     def _granted(self, session: Session, words: Namespace) -> Standing:
@@ -105,8 +103,9 @@ class AgentVerbs:
         return grant(session, tool, allow=words.allow, deny=words.deny, version=release, **limits)
 
     def _every(self) -> Sequence[Session]:
-        agents = [self._registry.find(info.name) for info in self._registry.infos() if info.id and info.tool]
-        return [session for session in agents if session is not None]  # one may be removed meanwhile
+        """All sessions: what a damaged record no longer tells to be a tool's may be approved as well."""
+        found = [self._registry.find(info.name) for info in self._registry.infos() if info.id]
+        return [session for session in found if session is not None]  # one may be removed meanwhile
 
 
 def _told(session: Session, found: Standing) -> str:

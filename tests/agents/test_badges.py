@@ -47,3 +47,17 @@ def test_list_info_and_attach_have_the_badge_as_long_as_it_is_on(
         assert "auto-approve" not in terminal.text
         terminal.type(DETACH)
         assert terminal.wait() == 0
+
+
+def test_the_switch_for_all_reaches_a_session_whose_record_is_damaged(
+    real: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = write_agent(tmp_path, ASKS)
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    session = real.start("a", Command((), str(tmp_path)), tool="claude")
+    verbs = Verbs(real, lambda text: None)
+    verbs.call(parse_verb("approve a --allow 'git status'"))
+    whole = (session.directory / "spec.json").read_bytes()
+    (session.directory / "spec.json").write_bytes(b"{")
+    assert str(verbs.call(parse_verb("approve --off"))) == "a: approval is off"
+    (session.directory / "spec.json").write_bytes(whole)
