@@ -78,7 +78,7 @@ TABLE: dict[str, tuple[Sight, Memory, type[Decision], str]] = {
     "unknown question": (replace(SIGHT, doing=asking(None)), Memory(), Refuse, "not a known one"),
     "login": (replace(SIGHT, doing=asking(prompt(kind="other"))), Memory(), Refuse, "no choice approves"),
     "only always": (replace(SIGHT, doing=choices(*CHOICES[1:])), Memory(), Refuse, "no choice approves"),
-    "half a command": (replace(SIGHT, doing=asking(prompt(None))), Memory(), Refuse, ""),
+    "half a command": (replace(SIGHT, doing=asking(prompt(None))), Memory(), Refuse, "could not be read whole"),
     "not allowed": (replace(SIGHT, doing=asking(prompt("make"))), Memory(), Refuse, "not allowed"),
     "denied": (replace(SIGHT, doing=asking(prompt("git push origin"))), Memory(), Refuse, "denied"),
     "the floor": (replace(SIGHT, doing=asking(prompt("rm -rf /"))), Memory(), Refuse, "floor:"),

@@ -210,6 +210,8 @@ def _objection(grant: Grant, sight: Sight) -> str:
         return "somebody is at the terminal"
     if prompt is None:
         return "the question is not a known one"
+    if prompt.subject is None and prompt.kind != "other":
+        return f"what the {prompt.kind} is about could not be read whole"
     if prompt.once is None:
         return "no choice approves just this once"
     if _keys(prompt.once, canonical=sight.canonical) is None:
