@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from session_magics.backends import Backend, Start
 from session_magics.backends.choice import AUTO, Backends
 from session_magics.environment import environment
 from session_magics.errors import (
+    SessionError,
     SessionExists,
     SessionNotFound,
     SessionNotRunning,
@@ -26,12 +28,14 @@ from session_magics.model import (
     LOGIN_SHELL,
     BackingOff,
     Command,
+    Exited,
     FailedToStart,
     Lifetime,
     RestartLimit,
     RestartPolicy,
     Running,
     Spec,
+    State,
     Unknown,
     check_limit,
     describe,
@@ -229,7 +233,7 @@ class Registry(Starting):
             StoreError: its record is damaged, so that it is not known what to start.
         """
         session = self.get(name)
-        state = session.state()
+        state = self._state(session)
         resumed = self._resumed(session)
         argv, tool_env = resumed if resumed is not None else ((), {})
         if isinstance(state, Running | BackingOff) and env is None and self._restarted(session, grace, argv):
@@ -266,6 +270,18 @@ class Registry(Starting):
             )
         )
         return session
+
+    def _state(self, session: Session) -> State:
+        """The state; not that between two generations, where the end is on record and the new start is not yet.
+
+        A holder does both in one go, so once it has answered anything, the record says what came of it.
+        """
+        state = session.state()
+        if isinstance(state, Exited) and state.background:
+            with suppress(SessionError), closing(self.backend.connect(session.directory, session.name)) as link:
+                link.probe()
+            state = session.state()
+        return state
 
     def _resumed(self, session: Session) -> tuple[tuple[str, ...], Mapping[str, str]] | None:
         """With what argv and variables a tool goes on with its conversation; None for what is no tool."""

@@ -270,7 +270,8 @@ class Holder:
             return
         self.loop.cancel(self._leaving)
         if trees.descendants(os.getpid()):
-            self._leaving = self.loop.later(LINGER_CHECK[self._subreaper], self.leave)
+            hears = self._subreaper and not self.launch.tmux  # of other panes tmux alone hears
+            self._leaving = self.loop.later(LINGER_CHECK[hears], self.leave)
             return
         if self._last_words is None and self.terminal is not None:
             self._last_words = time.monotonic() + DRAIN_QUIET
