@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 from collections.abc import Iterator
 
@@ -107,5 +108,23 @@ def _write_new(path: str, data: bytes) -> None:
     except OSError:
         os.unlink(path)
         raise
+    finally:
+        os.close(fd)
+
+
+def locked(path: str) -> bool:
+    """Whether somebody has this file locked; a file that is missing is not. OSError if that cannot be told."""
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    else:
+        # Given back by hand: a child that is being forked by another thread may have a copy of the descriptor.
+        fcntl.flock(fd, fcntl.LOCK_UN)
+        return False
     finally:
         os.close(fd)

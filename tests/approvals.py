@@ -29,7 +29,7 @@ GRANT = Grant(
     until=10_000.0,
     most=50,
     rules=Rules(allow=("git *", "ls", "ls *", "Edit(src/**)"), deny=("git push *",)),
-    cwd="/work/project",
+    cwd="/home/me/project",
     home="/home/me",
     enabled_by="me@here pid 1",
 )

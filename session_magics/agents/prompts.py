@@ -30,8 +30,7 @@ from session_magics.agents.menus import (
 QUESTION_ROWS = 4
 """Rows that a question may take, wrapped."""
 STATUS_ROWS = 16
-"""Rows with text, from the bottom, in which a tool tells that it works, or shows where to type: the input box, its
-hints, and a list of what is to do stand below the sign of working."""
+"""Rows with text, from the bottom, in which a tool says that it works or where to type: its box and hints are below."""
 _PLAIN = {"about", "name", "kind", "reader", "prefix", "keys", "boxes"}
 """Names in the catalogue of what is meant literally. Other texts are patterns of whole rows (``text``: of any part)."""
 _WIDER = re.compile(

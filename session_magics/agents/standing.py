@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from session_magics import durable
 from session_magics.durable import read_bounded, write_atomic
 from session_magics.errors import SessionError
 from session_magics.holder import processes
@@ -94,17 +95,9 @@ def read_record(directory: Path) -> Any:
 def locked(directory: Path) -> bool:
     """Whether an approver lives: it has its lock. What cannot be told counts as not."""
     try:
-        fd = os.open(f"{directory}/{LOCK}", os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        return durable.locked(f"{directory}/{LOCK}")
     except OSError:
         return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        fcntl.flock(fd, fcntl.LOCK_UN)  # by hand: a child that is being forked may have a copy of the descriptor
-        return False
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(fd)
 
 
 class RecordWriter:

@@ -6,12 +6,12 @@ how the program ended. Nothing here writes.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+from session_magics.durable import locked
 from session_magics.errors import StoreError
 from session_magics.log import log_end
 from session_magics.model import BackingOff, FailedToStart, Lost, Running, SessionInfo, Spec, State, Unknown
@@ -30,20 +30,7 @@ Identity = Callable[[], tuple[str, str, int]]
 
 def held(directory: str) -> bool:
     """Whether a holder lives: it has ``alive`` locked. OSError if that cannot be told."""
-    try:
-        fd = os.open(f"{directory}/alive", os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    else:
-        # Given back by hand: a child that is being forked by another thread may have a copy of the descriptor.
-        fcntl.flock(fd, fcntl.LOCK_UN)
-        return False
-    finally:
-        os.close(fd)
+    return locked(f"{directory}/alive")
 
 
 def observe(directory: str, identity: Identity) -> tuple[State, RunRecord | None]:
