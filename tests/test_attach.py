@@ -183,6 +183,21 @@ def test_stopped_and_continued_it_gives_the_terminal_back_and_takes_it_again(reg
         settled(terminal)
 
 
+def test_keys_typed_before_it_learns_that_it_goes_on_reach_the_program(registry: Registry) -> None:
+    keys(registry)
+    with attached("k") as terminal:
+        terminal.until("detaches", "ready")
+        process = psutil.Process(terminal.process.pid)
+        process.suspend()
+        until(lambda: process.status() == psutil.STATUS_STOPPED, what="stopped")
+        terminal.type("a")
+        process.resume()
+        terminal.until("<61>")
+        terminal.type(DETACH)
+        assert terminal.wait() == 0
+        settled(terminal)
+
+
 def test_live_questions_reach_the_holder_alone(registry: Registry) -> None:
     session = shell(registry)
     with attached("s") as terminal:

@@ -95,7 +95,11 @@ class OwnTerminal:
             raise SessionError(f"the terminal cannot be taken over: {error}") from None
 
     def take(self) -> None:
-        """Make every key a byte; answers to questions of others that still come are dropped."""
+        """Make every key a byte; answers to questions of others that still come are dropped.
+
+        Again where it is ours already, as after a stop that nobody told of: the modes may be another's, but the keys
+        that have come since are for the session.
+        """
         iflag, oflag, cflag, lflag, ispeed, ospeed, cc = termios.tcgetattr(self._fd)
         iflag &= ~(termios.IGNBRK | termios.BRKINT | termios.PARMRK | termios.ISTRIP)
         iflag &= ~(termios.INLCR | termios.IGNCR | termios.ICRNL | termios.IXON)
@@ -104,9 +108,11 @@ class OwnTerminal:
         lflag &= ~(termios.ECHO | termios.ECHONL | termios.ICANON | termios.ISIG | termios.IEXTEN)
         cc = [*cc]
         cc[termios.VMIN], cc[termios.VTIME] = 1, 0
-        termios.tcsetattr(self._fd, termios.TCSAFLUSH, [iflag, oflag, cflag, lflag, ispeed, ospeed, cc])
-        self._taken = True
-        self.write(PUSH_TITLE)
+        when = termios.TCSANOW if self._taken else termios.TCSAFLUSH
+        termios.tcsetattr(self._fd, when, [iflag, oflag, cflag, lflag, ispeed, ospeed, cc])
+        if not self._taken:
+            self._taken = True
+            self.write(PUSH_TITLE)
 
     def fileno(self) -> int:
         """To wait for keys, and for room while ``pending``."""
