@@ -63,9 +63,14 @@ class Lab:
     # ---- cells
 
     def start(self, cell: int) -> None:
-        """Begin to run a cell."""
+        """Begin to run a cell.
+
+        The notebook must not have the keyboard then: if it has, it takes it again once it has scrolled to the next
+        cell, which is some time after the end, and from the terminal that a test types into by then.
+        """
         self.page.evaluate(
             f"""(i) => {{ {PANEL}.content.activeCellIndex = i;
+                 if ({PANEL}.node.contains(document.activeElement)) document.activeElement.blur();
                  window.jupyterapp.commands.execute('notebook:run-cell'); }}""",
             cell,
         )
