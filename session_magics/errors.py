@@ -9,6 +9,7 @@ SessionError
 ├── SessionUnresponsive            the holder did not answer in time
 ├── StartFailed                    the program could not be started
 ├── StoreError                     the directory of the registry cannot be used or is damaged
+├── SandboxError                   the place where a program was to run cannot be reached, or is gone
 ├── WaitTimeout (TimeoutError)     the awaited thing has not happened yet
 ├── StopIncomplete                 some processes survived the stop
 └── CellCommandError (CalledProcessError)  a cell's command failed
@@ -104,6 +105,14 @@ class StoreError(SessionError):
     def __init__(self, path: object, reason: str) -> None:
         self.path, self.reason = str(path), reason
         super().__init__(f"{self.path}: {reason}")
+
+
+class SandboxError(SessionError):
+    """The machinery between here and a place failed; carries the place. What ran there may still run."""
+
+    def __init__(self, place: str, reason: str) -> None:
+        self.place, self.reason = place, reason
+        super().__init__(f"{place}: {reason}")
 
 
 class WaitTimeout(SessionError, TimeoutError):

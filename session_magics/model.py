@@ -84,6 +84,8 @@ class Spec:
     """The tool's arguments as they were given, with its approval switch if that was asked for."""
     parent: str | None = None
     """Id of the session that this one ends with."""
+    on: str | None = None
+    """Where its program runs, as ``docker:IMAGE`` or ``ssh:HOST``; None: on this machine."""
 
 
 @dataclass(frozen=True)
@@ -198,6 +200,8 @@ class SessionInfo:
     tool: str | None = None
     tool_args: tuple[str, ...] = ()
     parent: str | None = None
+    on: str | None = None
+    """Where its program runs; None: on this machine."""
 
     @property
     def command_line(self) -> str:

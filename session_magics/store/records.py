@@ -115,6 +115,7 @@ def read_spec(directory: str) -> Spec:
             tool=_optional(_text, data.get("tool")),
             tool_args=_texts(data.get("tool_args", [])),
             parent=_optional(_text, data.get("parent")),
+            on=_optional(_text, data.get("on")),
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise StoreError(path, f"is damaged ({error})") from error

@@ -147,4 +147,5 @@ def session_info(directory: str, name: str, identity: Identity) -> SessionInfo:
         tool=spec.tool,
         tool_args=spec.tool_args,
         parent=spec.parent,
+        on=spec.on,
     )
