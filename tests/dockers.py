@@ -6,6 +6,7 @@ fails the test for each container that it leaves. Both skip where an engine cann
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import io
 import os
@@ -36,12 +37,12 @@ BASH_PROGRAMS = (
     "bash dash cat chmod chown cp cut date dd df dirname basename du echo env expr false head id kill link ln ls mkdir "
     "mkfifo mktemp mv nice nohup od printenv printf ps pwd readlink realpath rm rmdir seq sha256sum sleep sort split "
     "stat stty sync tail tar tee test timeout touch tr true tty uname uniq wc who whoami yes grep sed"
-).split()
+)
 # What programs of /usr read in /etc; none of it is about this machine's users or hosts.
 TOOLS_ETC = (
     "alternatives ld.so.cache vim terminfo inputrc shells nsswitch.conf perl python3 python3.11 python3.12 python3.13 "
     "manpath.config zsh fish ssl/certs ssl/openssl.cnf ca-certificates.conf localtime lesskey tmux.conf"
-).split()
+)
 SYSTEM_FOLDERS = ("bin", "lib", "lib32", "lib64", "libx32")
 
 
@@ -133,11 +134,8 @@ class Dockerd:
         """Kill and remove a container; harmless if it is gone."""
         import docker.errors
 
-        with self.client() as client:
-            try:
-                client.api.remove_container(container, force=True, v=True)
-            except docker.errors.NotFound:
-                pass
+        with self.client() as client, contextlib.suppress(docker.errors.NotFound):
+            client.api.remove_container(container, force=True, v=True)
 
     def containers(self) -> list[str]:
         """The ids of all containers, those that have ended included."""
@@ -256,7 +254,7 @@ def make_bash(folder: Path) -> None:
     (folder / "usr/bin").mkdir()
     for name in ("bin", "sbin"):
         (folder / name).symlink_to("usr/bin")
-    programs = [path for path in map(shutil.which, BASH_PROGRAMS) if path]
+    programs = [path for path in map(shutil.which, BASH_PROGRAMS.split()) if path]
     for path in programs:
         shutil.copy(path, folder / "usr/bin")
     (folder / "usr/bin/sh").symlink_to("dash")
@@ -281,7 +279,7 @@ def make_tools(folder: Path) -> None:
             (folder / name).symlink_to(os.readlink(here).removeprefix("/"))
         elif here.is_dir():
             (folder / name).mkdir()
-    for name in TOOLS_ETC:
+    for name in TOOLS_ETC.split():
         here, there = Path("/etc") / name, folder / "etc" / name
         there.parent.mkdir(parents=True, exist_ok=True)
         if here.is_dir():

@@ -47,11 +47,14 @@ def test_tools_has_the_programs_of_cells(docker_host: Dockerd, program: str) -> 
 
 def test_stop_leaves_nothing(docker_host: Dockerd) -> None:
     other = Dockerd()
-    other.start()
-    other.run("busybox", command=["sh", "-c", "sleep 1000 & sleep 1000"])
-    running = other.processes()
+    try:
+        other.start()
+        other.run("busybox", command=["sh", "-c", "sleep 1000 & sleep 1000"])
+        running = other.processes()
+    finally:
+        left = other.stop()
+    assert left == []
     assert len(running) >= 2
-    assert other.stop() == []
     assert not [process for process in running if psutil.pid_exists(process.pid)]
     assert not other.place.exists()
     assert dockers.mounts_below(other.place) == []
