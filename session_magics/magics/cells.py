@@ -50,6 +50,7 @@ class CellRunner:
         self._attachments: dict[str, Attachment] = {}
         self._rows: dict[str, int] = {}
         self._given: dict[str, Mapping[str, str]] = {}
+        self._places: dict[str, str | None] = {}
 
     def close(self) -> None:
         """Detach from every session."""
@@ -113,13 +114,15 @@ class CellRunner:
     def _attached(self, options: CellOptions, writer: Writer) -> Attachment:
         """The attachment to the session, which is started if need be."""
         kept = self._attachments.get(options.name)
-        if kept is not None and options.shell is None and kept.alive():
+        same_place = options.on in (None, self._places.get(options.name))
+        if kept is not None and options.shell is None and same_place and kept.alive():
             self._tell_ignored(options, writer)
             return kept
         self._detach(options.name)
         session = self._session(options, writer)
         attachment = session.attach()
         self._attachments[options.name], self._rows[options.name] = attachment, session.info().size[0]
+        self._places[options.name] = options.on
         return attachment
 
     def _detach(self, name: str) -> None:
@@ -135,9 +138,10 @@ class CellRunner:
             self._given[options.name] = options.env
         return self._registry.shell(
             options.name,
-            shell=options.shell or (None if runs else traits.shell_program),
+            shell=options.shell or (None if runs or options.on else traits.shell_program),
             cwd=options.cwd,
             env=options.env,
+            on=options.on,
             size=options.size or (size_of(traits.size) if traits.size else None),
             lifetime=options.lifetime or traits.lifetime,
             rc=options.rc and traits.rc,
@@ -160,7 +164,7 @@ class CellRunner:
                 ("--size", options.size, info.size),
                 ("--lifetime", options.lifetime, info.lifetime),
             )
-            if given and given != has
+            if given and given != has and not (info.on and flag == "--cwd" and options.cwd == info.cwd)
         ]
         if late:
             writer.notice(f"{', '.join(late)} had no effect: the shell of session {options.name!r} runs already")
