@@ -26,6 +26,7 @@ from session_magics.verbs.parser import CellOptions
 
 if TYPE_CHECKING:
     from session_magics.display.theatre import Theatre
+    from session_magics.magics.oneshots import OneShots
     from session_magics.registry import Registry
     from session_magics.session import Session
 
@@ -51,12 +52,15 @@ class CellRunner:
         self._rows: dict[str, int] = {}
         self._given: dict[str, Mapping[str, str]] = {}
         self._places: dict[str, str | None] = {}
+        self._once: OneShots | None = None
 
     def close(self) -> None:
         """Detach from every session."""
         for attachment in self._attachments.values():
             attachment.close()
         self._attachments.clear()
+        if self._once is not None:
+            self._once.close()
 
     def run(self, options: CellOptions, body: str, *, notice: str = "") -> None:
         """Run one cell; ``notice`` is a line to show with it.
@@ -74,6 +78,9 @@ class CellRunner:
         writer = notebook.writer(self._ip)
         if notice:
             writer.notice(notice)
+        if options.exec:
+            self._oneshots(options, body, writer)
+            return
         with noticed() as interrupts:
             if options.bg:
                 self._in_background(options, body, values, writer)
@@ -82,6 +89,13 @@ class CellRunner:
             if interrupts.take():
                 state = "goes on in the background" if options.bg else "had ended already"
                 raise CellInterrupted(f"the command in session {options.name!r} {state}")
+
+    def _oneshots(self, options: CellOptions, body: str, writer: Writer) -> None:
+        if self._once is None:
+            from session_magics.magics.oneshots import OneShots  # most cells run in a shell that lives on
+
+            self._once = OneShots(self._ip, self._registry, self._defaults)
+        self._once.run(options, body, writer)
 
     def _values(self, options: CellOptions) -> dict[str, object]:
         missing = [name for name in options.set if name not in self._ip.user_ns]
