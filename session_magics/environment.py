@@ -34,3 +34,12 @@ def environment(command_env: Mapping[str, str | None], *, session_id: str, shell
         else:
             env[key] = value
     return env | {COOKIE: session_id}
+
+
+def far_environment(
+    command_env: Mapping[str, str | None], *, session_id: str, shell: bool
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """What is added to the environment that a place has, and the names that are removed there."""
+    env = {"TERM": "xterm-256color"} | ({"PAGER": "cat", "GIT_PAGER": "cat", "PS1": "", "PS2": ""} if shell else {})
+    env |= {key: value for key, value in command_env.items() if value is not None}
+    return env | {COOKIE: session_id}, tuple(key for key, value in command_env.items() if value is None)
