@@ -20,8 +20,9 @@ from session_magics.programs import check_command
 from session_magics.sandbox import Probe, Process, Result, dockerexec
 from session_magics.sandbox.children import Beginning
 from session_magics.sandbox.dockerengine import Engine, Wish
-from session_magics.sandbox.dockerexec import BEAT, STDERR, STDOUT, EngineFailure, Line, Streams
+from session_magics.sandbox.dockerexec import BEAT
 from session_magics.sandbox.dockerscripts import COOKIE, KILL, PLAIN, PROBE, RUN
+from session_magics.sandbox.dockerwire import STDERR, STDOUT, EngineFailure, Line, Streams, attach
 from session_magics.sandbox.fence import lexical
 from session_magics.sandbox.pipes import OUTPUT_CAP, Programs
 
@@ -90,7 +91,7 @@ class DockerSandbox:
             words, stdin=stdin is not None, user=self._user, environment=_added(command, cookie)
         )
         with self._engine.errors():
-            line = dockerexec.attach(self._engine.host, exec_id)
+            line = attach(self._engine.host, exec_id)
         with contextlib.closing(line):
             call = _Call(self, line, mark, cookie, self._cap)
             call.run(stdin, timeout)
@@ -171,7 +172,7 @@ class DockerSandbox:
     def _kill(self, cookie: str, pid: str, **options: Any) -> str:
         exec_id = self._engine.create([SHELL, "-c", KILL, "session-magics", cookie, pid], **options)
         host, output, deadline = self._engine.host, b"", time.monotonic() + KILLING
-        with contextlib.closing(dockerexec.attach(host, exec_id)) as line:
+        with contextlib.closing(attach(host, exec_id)) as line:
             while (pieces := line.step(deadline - time.monotonic())[0]) is not None:
                 output += b"".join(data for _, data in pieces)
                 if time.monotonic() >= deadline:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from session_magics.errors import SandboxError, UsageMistake
-from session_magics.sandbox.dockerexec import ANSWER, GONE, REMOVAL, EngineFailure, trouble
+from session_magics.sandbox.dockerexec import GONE, REMOVAL, trouble
 from session_magics.sandbox.dockerscripts import KEEP_ALIVE
+from session_magics.sandbox.dockerwire import ANSWER, EngineFailure
 
 LABEL = "session-magics"
 """Label of each container that is made here; its value is the session's name."""
