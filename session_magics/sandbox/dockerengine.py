@@ -70,7 +70,8 @@ class Engine:
 
     def trouble(self) -> str:
         """Why nothing can be expected of the container; empty: nothing is wrong."""
-        return trouble(self.host, self.container()[0])
+        found = self._found
+        return trouble(self.host, found[0]) if found else GONE
 
     def ended(self) -> bool:
         """Whether the container runs no more; SandboxError if it cannot be reached."""
@@ -79,9 +80,8 @@ class Engine:
             raise SandboxError(self._place, wrong)
         return bool(wrong)
 
-    def create(self, words: Sequence[str], **options: Any) -> str:
+    def create(self, container: str, words: Sequence[str], **options: Any) -> str:
         """Have a program be made ready in the container; its id."""
-        container = self.container()[0]
         with self.errors():
             made = self._sdk().api.exec_create(container, list(words), workdir="/", **options)
             return str(made["Id"])

@@ -38,6 +38,8 @@ REMOVAL = 30.0
 BEAT, LOOK = 1.5, 2.5
 """Seconds between two looks at the container while a program runs there, and for the answer to one: together they are
 within the five in which a pause or the end of the engine is to be known."""
+LATE, LATE_STEP = 2.0, 0.01
+"""Seconds that the engine may take to know of an end after the streams are over, and between two questions."""
 GONE = "the container is gone"
 FAILED, FAILURE = 125, b"docker: "
 """Exit status of the client where docker itself failed, as its own client has it, and how its last line then begins."""
@@ -69,9 +71,20 @@ def trouble(host: str, container: str) -> str:
     return "" if state.get("Running") else f"{GONE}: it has {state.get('Status', 'ended')}"
 
 
-def exit_code(host: str, exec_id: str) -> int:
-    """The status that the engine has of a program; 128 and the signal if it was killed."""
-    return int(call(host, "GET", f"/exec/{exec_id}/json").get("ExitCode") or 0)
+def exit_code(host: str, exec_id: str) -> int | None:
+    """The status that the engine has of a program, 128 and the signal if it was killed; None: it has not ended."""
+    code = call(host, "GET", f"/exec/{exec_id}/json").get("ExitCode")
+    return None if code is None else int(code)
+
+
+def last_code(host: str, exec_id: str) -> int:
+    """The same of a program whose streams are over: the engine may hear of its end a moment later."""
+    deadline = time.monotonic() + LATE
+    while (code := exit_code(host, exec_id)) is None:
+        if time.monotonic() > deadline:
+            raise EngineFailure("the connection to a program there broke; it still runs")
+        time.sleep(LATE_STEP)
+    return code
 
 
 def outcome(host: str, container: str, exec_id: str, streams: Streams | None) -> int:
@@ -82,11 +95,20 @@ def outcome(host: str, container: str, exec_id: str, streams: Streams | None) ->
         raise Refused(streams.refusal)
     if wrong := trouble(host, container):
         raise EngineFailure(f"{wrong}; the program there was running" if wrong.startswith(GONE) else wrong)
-    code = exit_code(host, exec_id)
+    code = last_code(host, exec_id)
     if streams and not streams.begun:
         raise EngineFailure(f"{streams.before.decode(errors='replace').strip()[-300:]} (status {code})")
-    # The script always tells a status, so where there is none it was killed itself.
-    return 128 - code if streams and code > 128 else code
+    if not streams or code <= 128:
+        return code
+    # The script always tells a status, so where there is none it was killed itself: alone, or with the whole container,
+    # of whose end the engine hears only later.
+    test = create(host, container, ["/bin/sh", "-c", ":"], [])
+    with contextlib.closing(attach(host, test)) as line:
+        while line.step(LOOK)[0]:
+            pass
+    if last_code(host, test):
+        raise EngineFailure(trouble(host, container) or GONE)
+    return 128 - code
 
 
 def run(host: str, container: str, words: list[str], *, terminal: bool, user: str, mark: str) -> int:
@@ -168,6 +190,8 @@ def _sizes(host: str, exec_id: str, terminal: bool) -> Iterator[None]:
                 call(host, "POST", f"/exec/{exec_id}/resize?h={size.lines}&w={size.columns}")
                 return
             except EngineFailure:
+                if exit_code(host, exec_id) is not None:
+                    return
                 time.sleep(RESIZE_STEP)  # the program is not started yet
 
     before = signal.signal(signal.SIGWINCH, tell)
