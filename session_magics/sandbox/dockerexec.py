@@ -87,6 +87,18 @@ def last_code(host: str, exec_id: str) -> int:
     return code
 
 
+def answers(host: str, container: str) -> bool:
+    """Whether a program can be run there."""
+    try:
+        exec_id = create(host, container, ["/bin/sh", "-c", ":"], [])
+        with contextlib.closing(attach(host, exec_id)) as line:
+            while line.step(LOOK)[0]:
+                pass
+        return last_code(host, exec_id) == 0
+    except EngineFailure:
+        return False
+
+
 def outcome(host: str, container: str, exec_id: str, streams: Streams | None) -> int:
     """The status of a program whose streams are over, minus a signal's number where that is certain."""
     if streams and streams.code is not None:
@@ -102,11 +114,7 @@ def outcome(host: str, container: str, exec_id: str, streams: Streams | None) ->
         return code
     # The script always tells a status, so where there is none it was killed itself: alone, or with the whole container,
     # of whose end the engine hears only later.
-    test = create(host, container, ["/bin/sh", "-c", ":"], [])
-    with contextlib.closing(attach(host, test)) as line:
-        while line.step(LOOK)[0]:
-            pass
-    if last_code(host, test):
+    if not answers(host, container):
         raise EngineFailure(trouble(host, container) or GONE)
     return 128 - code
 
