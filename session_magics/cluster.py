@@ -11,6 +11,7 @@ import contextlib
 import importlib.metadata
 import os
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ CONNECT_LIMIT = 5.0
 """Seconds for the controller to answer: it takes 5 ms here, and some hundred through a tunnel."""
 ANSWER_LIMIT = 5.0
 """Seconds for an engine to answer, beyond those that the thing asked for takes: one that is idle needs 5 ms."""
+FORGET_LIMIT = 1.0
+"""Seconds for an engine to agree that it forgets a request: it does so beside other work, within some 6 ms."""
 LOOK = 0.5
 """Seconds between looks at whether an engine that is waited for is still known to the controller."""
 CLUSTER_FILE = re.compile(r"ipcontroller(?:-(.+))?-client\.json")
@@ -63,10 +66,11 @@ class Answer:
 
 
 class NoAnswer(SandboxError):
-    """An engine does other work, or hangs; the request was taken back."""
+    """An engine did not come to what it was asked. ``told``: whether it has agreed to forget it."""
 
-    def __init__(self, engine: int, seconds: float) -> None:
-        super().__init__(place(engine), f"no answer within {seconds:g} s: it does other work, or hangs")
+    def __init__(self, engine: int, seconds: float, *, told: bool) -> None:
+        why = "it does other work, and was told to forget this" if told else "it hangs, and may still do this later"
+        super().__init__(place(engine), f"no answer within {seconds:g} s: {why}")
 
 
 class Cluster:
@@ -114,15 +118,15 @@ class Cluster:
                 the controller has it.
 
         Raises:
-            NoAnswer: none came in time; the engine was told to forget the request.
+            NoAnswer: none came in time.
             SandboxError: there is no such engine, or it died, or cannot do it.
             SessionError: what the function raised there, with the engine before its text.
         """
         pending = self._send(engine, function, arguments)
         try:
             return self._received(engine, pending, takes + ANSWER_LIMIT, patient_until)
-        except (KeyboardInterrupt, NoAnswer):
-            self._take_back(engine, pending)
+        except KeyboardInterrupt:
+            self._forgotten(engine, pending)
             raise
 
     def ask_each(
@@ -136,13 +140,10 @@ class Cluster:
                 pending[engine] = self._send(engine, function, arguments)
             except SandboxError as error:
                 answers[engine] = error
-        deadline = time.monotonic() + takes + ANSWER_LIMIT
+        began = time.monotonic()
         for engine, one in pending.items():
             try:
-                answers[engine] = self._received(engine, one, max(0.0, deadline - time.monotonic()))
-            except NoAnswer:
-                self._take_back(engine, one)
-                answers[engine] = NoAnswer(engine, takes + ANSWER_LIMIT)
+                answers[engine] = self._received(engine, one, takes + ANSWER_LIMIT, began=began)
             except SessionError as error:
                 answers[engine] = error
         return {engine: answers[engine] for engine in requests}
@@ -153,15 +154,23 @@ class Cluster:
             raise SandboxError(place(engine), f"the cluster has no such engine, or it has ended; it has: {known}")
         return self._client[engine].apply_async(Request(self._version, function, arguments))
 
-    def _received(self, engine: int, pending: Any, limit: float, patient_until: float | None = None) -> Any:
-        deadline = time.monotonic() + limit
+    def _received(
+        self,
+        engine: int,
+        pending: Any,
+        limit: float,
+        patient_until: float | None = None,
+        *,
+        began: float | None = None,
+    ) -> Any:
+        deadline = (began or time.monotonic()) + limit
         while not pending.wait(min(LOOK, max(0.0, deadline - time.monotonic()))):
             if engine not in self.ids:
                 raise SandboxError(place(engine), "it has ended; what it had started goes on")
             if time.monotonic() < deadline:
                 continue
             if patient_until is None or time.monotonic() >= patient_until:
-                raise NoAnswer(engine, limit)
+                raise NoAnswer(engine, limit, told=self._forgotten(engine, pending))
             self._check(engine)
             deadline = min(patient_until, time.monotonic() + ANSWER_LIMIT)
         return self._value(engine, pending)
@@ -206,10 +215,18 @@ class Cluster:
     def _other_version(self, there: str) -> str:
         return f"{PACKAGE} {there} is installed there, and {self._version} here: install the same on both"
 
-    def _take_back(self, engine: int, pending: Any) -> None:
-        """Have the engine forget a request that it has not begun with."""
-        with contextlib.suppress(LookupError, OSError):
-            self._client[engine].abort(pending, block=False)
+    def _forgotten(self, engine: int, pending: Any) -> bool:
+        """Have the engine forget a request that it has not begun with; whether it agrees, as a busy one does."""
+
+        def abort() -> None:
+            with contextlib.suppress(LookupError, OSError):
+                self._client[engine].abort(pending, block=True)
+
+        # It waits without a limit: for an engine that hangs, its thread stays.
+        asking = threading.Thread(target=abort, name=f"forget by {place(engine)}", daemon=True)
+        asking.start()
+        asking.join(FORGET_LIMIT)
+        return not asking.is_alive()
 
 
 def place(engine: int) -> str:

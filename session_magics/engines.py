@@ -162,11 +162,11 @@ class EngineSession:
     def wait(self, timeout: float | None = None) -> int:
         """See Session."""
 
-        def ended(cluster: Cluster, until: float) -> State | None:
+        def ended(cluster: Cluster, until: float) -> tuple[State] | None:
             state: State | None = cluster.ask(self.engine, _ended, self.plain, patient_until=until)
-            return state
+            return None if state is None else (state,)
 
-        state = self._until(ended, "the end", timeout)
+        (state,) = self._until(ended, "the end", timeout)
         match state:
             case Exited(code=int(code)):
                 return code
@@ -228,8 +228,7 @@ class EngineSession:
                     if (found := look(cluster, deadline)) is not None:
                         return found
                 except NoAnswer:
-                    if time.monotonic() < deadline:
-                        raise
+                    pass  # the deadline is over
                 if (left := deadline - time.monotonic()) <= 0:
                     raise WaitTimeout(self.name, what, timeout or 0.0)
                 time.sleep(min(pause, left))
