@@ -118,7 +118,7 @@ class StatefulSandbox:
         text, load, sent = inner(self.state_dir, self.carry, big), "", [command.argv[2], *words]
         data = b"".join(os.fsencode(word).replace(b"\\", b"\\\\").replace(b"\n", b"\\n") + b"\n" for word in sent)
         # Not every place takes bytes that are no text in an argument.
-        if len(data) > INLINE or not data.isascii() and any(not _is_text(word) for word in sent):
+        if len(data) > INLINE or (not data.isascii() and any(not _is_text(word) for word in sent)):
             load, sent = f"load.{token}", []
             self._put(command.argv[0], load, data)
         shell = command.argv[0]
