@@ -38,7 +38,7 @@ by a line in its own error output (bash only if it is not in its POSIX mode); of
 _WATCHDOG = """\
 carrying() {{
   if [ -r /proc/self/environ ]; then
-    for file in $(grep -lsF "{variable}=$1" /proc/[0-9]*/environ); do
+    for file in $(grep -lszF "{variable}=$1" /proc/[0-9]*/environ); do
       file=${{file#/proc/}}; printf '%s ' "${{file%%/*}}"
     done
   else
