@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Mapping
+from pathlib import Path
 
 from session_magics.backends import Start
-from session_magics.backends.farscript import launch_fields
+from session_magics.backends.farscript import end_there, launch_fields
 from session_magics.backends.native import NativeBackend
 from session_magics.sandbox import Sandbox
 
@@ -17,6 +18,7 @@ class ScriptBackend(NativeBackend):
 
     def __init__(self, place: Sandbox, shell: str | None = None) -> None:
         self.place, self.shell = place, shell
+        self.fields: Mapping[str, bytes] = {}
 
     def start(self, start: Start) -> None:
         added = {name: value for name, value in start.env.items() if os.environ.get(name) != value}
@@ -25,4 +27,8 @@ class ScriptBackend(NativeBackend):
         super().start(dataclasses.replace(start, spec=spec, env=added, program=program, place=self.place))
 
     def extra(self, start: Start) -> Mapping[str, bytes]:
-        return launch_fields(start)
+        self.fields = launch_fields(start)
+        return self.fields
+
+    def force(self, directory: Path, id: str) -> tuple[int, ...]:
+        return end_there(self.fields, id)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterable, Mapping
 
 from session_magics.backends import Start
-from session_magics.errors import UsageMistake
+from session_magics.environment import COOKIE
+from session_magics.errors import SandboxError, UsageMistake
 from session_magics.holder import wire
-from session_magics.holder.farscript import CONTROL, TERMINAL
+from session_magics.holder.farscript import CONTROL, TAG, TERMINAL
 from session_magics.model import Command
+
+FORCE_LIMIT = 20.0
+"""Seconds for a place to be reached and all to be ended there."""
 
 
 def launch_fields(start: Start) -> Mapping[str, bytes]:
@@ -36,6 +41,30 @@ def launch_fields(start: Start) -> Mapping[str, bytes]:
         "unset": _packed(start.unset),
         "cleanup": _packed(place.cleanup()),
     }
+
+
+def end_there(fields: Mapping[str, bytes], id: str) -> tuple[int, ...]:
+    """End what carries a session's cookie at the place that these fields lead to, by force; the pids that survived.
+
+    SandboxError: the place cannot be reached.
+    """
+    flat = wire.unpack(fields["near_env"])
+    env = {**os.environb, **dict(zip(flat[::2], flat[1::2], strict=True))}
+    for name in wire.unpack(fields["near_unset"]):
+        env.pop(name, None)
+    place, words = os.fsdecode(fields["place"]), f"end {COOKIE}={id}\n".encode()
+    try:
+        called = subprocess.run(
+            wire.unpack(fields["control"]),
+            input=words, capture_output=True, env=env, cwd=fields["near_cwd"] or None, timeout=FORCE_LIMIT, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise SandboxError(place, f"{error}; what the session left there may still run") from None
+    for line in called.stderr.splitlines():
+        if line.startswith(TAG):
+            return tuple(map(int, line[len(TAG) :].split()[1:]))
+    said = called.stderr.decode(errors="replace").strip() or f"status {called.returncode}"
+    raise SandboxError(place, f"{said}; what the session left there may still run")
 
 
 def _packed(words: Iterable[str]) -> bytes:

@@ -251,7 +251,7 @@ fin() {
  elif [ "$st" -gt 128 ] && [ -s %(d)s/err ]; then how="signal $((st & 127))"; else how="code $st"; fi
  printf '%(end)s'; printf '\\001Z\\t0\\t%%s\\0' "$how" 1<>%(d)s/records
 }
-stopped() { read -r pid _ <%(d)s/leader && read -r _ _ state _ <"/proc/$pid/stat" && [ "$state" = T ]; }
+stopped() { read -r pid _ <%(d)s/leader && read -r _ _ state _ <"/proc/$pid/stat" && [ "$state" = T ]; } 2>/dev/null
 trap fin EXIT; trap got=1 INT; trap : HUP TERM QUIT
 set -m; : >%(d)s/err
 sh %(d)s/child "$tty"; st=$?
