@@ -167,7 +167,9 @@ def last_line(info: SessionInfo) -> str:
 
 
 def directory(info: SessionInfo) -> str:
-    """Where the program is now, on systems that tell, or where it began."""
+    """Where the program is now, on systems that tell, or where it began; with its place, if that is not here."""
+    if info.on is not None:
+        return f"{info.on}:{info.cwd}" if info.cwd else info.on
     if info.running and info.pid:
         with contextlib.suppress(OSError):
             return os.readlink(f"/proc/{info.pid}/cwd")

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Protocol
 
 from session_magics.model import Spec
+from session_magics.sandbox import Sandbox
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,11 @@ class Start:
     """The argv of later generations, where it is another one."""
     parent: tuple[int, int] | None = None
     """Pid and start tick of the program whose end stops this session."""
+    place: Sandbox | None = None
+    """Where the program runs; None: here. There ``env`` is added to what programs have, ``program`` and the directory
+    of ``spec`` are paths (no directory: where the place begins)."""
+    unset: tuple[str, ...] = ()
+    """Variables of the place that the program is not to have."""
 
 
 @dataclass(frozen=True)

@@ -67,6 +67,7 @@ class Details(SessionInfo):
             ("pid", self.pid),
             ("program", shlex.join(self.argv)),
             ("tool", self.tool and self.command_line),
+            ("on", self.on),
             ("directory", self.cwd),
             ("started", f"{created}, generation {self.generation}"),
             ("doing", self.doing),
@@ -145,6 +146,8 @@ class Verbs(AgentVerbs):
 
     def _start(self, words: Namespace) -> Session:
         options: dict[str, Any] = {"labels": dict(words.labels), "lifetime": words.lifetime}
+        if words.on:
+            options["on"] = words.on
         if words.size:
             options["size"] = words.size
         if words.argv or words.tool:

@@ -45,6 +45,7 @@ def session_options(parser: OptionParser) -> None:
     parser.option("--cwd", metavar="DIR", type=kind.nonempty, help="directory to begin in")
     parser.option("--env", metavar="K=V", type=kind.pair, action="append", default=[], help="may be repeated")
     parser.option("--size", metavar="RxC", type=kind.size, help="rows and columns of the terminal, such as 24x80")
+    parser.option("--on", metavar="PLACE", type=kind.nonempty, help="docker:IMAGE, container:NAME or ssh:HOST")
     lifetime = "kernel: ends with this kernel; detached: until it is stopped"
     parser.option("--lifetime", choices=("kernel", "detached"), help=lifetime)
 
@@ -87,6 +88,8 @@ def _finish_start(parser: OptionParser, call: Namespace) -> None:
         parser.error("--shell starts a shell and takes no PROGRAM: leave out one of them")
     if call.shell is not None and call.backend == "tmux":
         parser.error("tmux holds no shells for cells: leave out --backend tmux")
+    if call.on is not None and call.wait_port is not None:
+        parser.error("ports are seen on this machine alone: take --wait-for REGEX with --on")
     if call.max_restarts is not None and call.restart == "no":
         parser.error("--max-restarts belongs to --restart on-failure or always, which is missing")
     if call.wait_for is not None and call.wait_port is not None:
@@ -236,7 +239,8 @@ def _finish_approve(parser: OptionParser, call: Namespace) -> None:
 
 _NAME = ("name",)
 _START = (
-    "NAME [--shell SH] [--cwd DIR] [--env K=V]… [--label K=V]… [--size RxC] [--lifetime kernel|detached]"
+    "NAME [--on PLACE] [--shell SH] [--cwd DIR] [--env K=V]… [--label K=V]… [--size RxC]"
+    " [--lifetime kernel|detached]"
     " [--restart no|on-failure|always] [--max-restarts N[/TIME]] [--backend auto|native|tmux]"
     " [--wait-for REGEX|--wait-port [N]] [--timeout S] [--parent NAME] [--on PLACE]"
     " [--tool TOOL [--approve-all] [--] ARGS…] [--] PROGRAM ARGS…"
