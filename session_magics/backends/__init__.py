@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Protocol
 
 from session_magics.model import Spec
+from session_magics.sandbox import Sandbox
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,11 @@ class Start:
     """The argv of later generations, where it is another one."""
     parent: tuple[int, int] | None = None
     """Pid and start tick of the program whose end stops this session."""
+    place: Sandbox | None = None
+    """Where the program runs; None: on this machine, as a child of its holder. For a place ``env`` has only what is
+    added to the environment that programs have there, and ``spec.cwd`` is a path there, "" for where it begins."""
+    unset: tuple[str, ...] = ()
+    """Names that are removed from that environment."""
 
 
 @dataclass(frozen=True)

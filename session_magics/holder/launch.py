@@ -15,7 +15,7 @@ class Launch:
         self.directory = fields["directory"]
         self.argv = wire.unpack(fields["argv"])
         flat = wire.unpack(fields["env"])
-        self.env = dict(zip(flat[::2], flat[1::2], strict=True))
+        self.env = wire.pairs(flat)
         self.cwd = fields["cwd"]
         self.size = (int(fields["rows"]), int(fields["columns"]))
         self.generation = int(fields.get("generation", b"1"))
@@ -39,6 +39,10 @@ class Launch:
         """Path of the tmux that holds the terminal; nothing for a terminal of our own."""
         self.name = fields.get("name", b"")
         self.cap = int(fields.get("cap", b"0"))
+        self.far = wire.pairs(wire.unpack(fields.get("far", b"")))
+        """Where the program runs elsewhere: how to get there, see ``relay``; nothing for a holder."""
+        self.forsaken = float(fields.get("forsaken", b"0"))
+        """Seconds without any client after which all is ended; 0: never."""
 
     @classmethod
     def parse(cls, message: bytes) -> Launch:
@@ -47,7 +51,7 @@ class Launch:
         if flat[-1:] != [END]:
             raise wire.BadFrame("the launch message was cut short")
         flat.pop()
-        return cls(**{key.decode(): value for key, value in zip(flat[::2], flat[1::2], strict=True)})
+        return cls(**{key.decode(): value for key, value in wire.pairs(flat).items()})
 
 
 def encode(**fields: bytes) -> bytes:
