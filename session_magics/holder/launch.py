@@ -49,6 +49,10 @@ class Launch:
         """A command of this side that gives up what was made there for the session; run at its very end."""
         self.unset = wire.unpack(fields.get("unset", b""))
         """Variables that the program shall not have, though the place has them."""
+        self.far = _pairs(fields.get("far", b""))
+        """Where the program runs elsewhere: how to get there, see ``relay``; nothing for a holder."""
+        self.forsaken = float(fields.get("forsaken", b"0"))
+        """Seconds without any client after which all is ended; 0: never."""
 
     @classmethod
     def parse(cls, message: bytes) -> Launch:
@@ -57,12 +61,11 @@ class Launch:
         if flat[-1:] != [END]:
             raise wire.BadFrame("the launch message was cut short")
         flat.pop()
-        return cls(**{key.decode(): value for key, value in zip(flat[::2], flat[1::2], strict=True)})
+        return cls(**{key.decode(): value for key, value in wire.pairs(flat).items()})
 
 
 def _pairs(packed: bytes) -> dict[bytes, bytes]:
-    flat = wire.unpack(packed)
-    return dict(zip(flat[::2], flat[1::2], strict=True))
+    return wire.pairs(wire.unpack(packed))
 
 
 def encode(**fields: bytes) -> bytes:
