@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from session_magics.holder.trees import RUN
+
 COOKIE = "SESSION_MAGICS_SESSION"
 """Carries the session's id into everything that it starts, so that a stop finds what left the tree."""
-OF_THE_KERNEL = ("COLUMNS", "LINES", "FORCE_COLOR", "CLICOLOR_FORCE", "PS1", "PS2", "PS4", "PROMPT_COMMAND")
-"""Set for a kernel or for another terminal, and wrong on a terminal of one's own."""
+OF_THE_KERNEL = ("COLUMNS", "LINES", "FORCE_COLOR", "CLICOLOR_FORCE", "PS1", "PS2", "PS4", "PROMPT_COMMAND", RUN)
+"""Set for a kernel, for another terminal or for a command in a sandbox, and wrong on a terminal of one's own."""
 POOR_TERMS = ("", "dumb", "linux", "unknown", "xterm", "xterm-color")
 """Fewer colours than the views have, whatever terminal the server was started in."""
 
@@ -32,3 +34,12 @@ def environment(command_env: Mapping[str, str | None], *, session_id: str, shell
         else:
             env[key] = value
     return env | {COOKIE: session_id}
+
+
+def far_environment(
+    command_env: Mapping[str, str | None], *, session_id: str, shell: bool
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """What is added to the environment that a place has, and the names that are removed there."""
+    env = {"TERM": "xterm-256color"} | ({"PAGER": "cat", "GIT_PAGER": "cat", "PS1": "", "PS2": ""} if shell else {})
+    env |= {key: value for key, value in command_env.items() if value is not None}
+    return env | {COOKIE: session_id}, tuple(key for key, value in command_env.items() if value is None)

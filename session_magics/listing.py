@@ -109,6 +109,9 @@ class Listing(list[SessionInfo]):
     ``rows`` has what the table has, ``labels`` those that were asked for.
     """
 
+    fixed = False
+    """Whether it stays as it is: some of its sessions are not of this machine."""
+
     def __init__(self, rows: Sequence[Row], labels: Mapping[str, str]) -> None:
         super().__init__(row.info for row in rows)
         self.rows, self.labels = rows, labels
@@ -164,7 +167,9 @@ def last_line(info: SessionInfo) -> str:
 
 
 def directory(info: SessionInfo) -> str:
-    """Where the program is now, on systems that tell, or where it began."""
+    """Where the program is now, on systems that tell, or where it began; with its place, if that is not here."""
+    if info.on is not None:
+        return f"{info.on}:{info.cwd}" if info.cwd else info.on
     if info.running and info.pid:
         with contextlib.suppress(OSError):
             return os.readlink(f"/proc/{info.pid}/cwd")

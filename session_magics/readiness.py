@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 
-from session_magics.errors import SessionError, SessionNotRunning, WaitTimeout
+from session_magics.errors import SessionError, SessionNotRunning, UsageMistake, WaitTimeout
 from session_magics.holder import trees
 from session_magics.log import log_end
 from session_magics.model import describe
@@ -26,7 +26,10 @@ def wait_port(session: Session, port: int | None = None, timeout: float | None =
     Raises:
         WaitTimeout: it did not in time; the session goes on.
         SessionNotRunning: the program ended without it.
+        UsageMistake: it runs elsewhere.
     """
+    if place := session.info().on:
+        raise UsageMistake(f"{session.name!r} is on {place}, and ports are seen on this machine: wait for its output")
     deadline = None if timeout is None else time.monotonic() + timeout
     what = f"port {port}" if port else "a port"
     with session.news() as news:

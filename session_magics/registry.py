@@ -9,9 +9,8 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from session_magics.backends import Backend, Start
+from session_magics.backends import Backend
 from session_magics.backends.choice import AUTO, Backends
-from session_magics.environment import environment
 from session_magics.errors import (
     SessionError,
     SessionExists,
@@ -40,15 +39,16 @@ from session_magics.model import (
     check_limit,
     describe,
 )
-from session_magics.programs import find_shell
+from session_magics.programs import DIALECTS, find_shell
 from session_magics.session import GRACE, Session
-from session_magics.starting import Starting, owner_process
+from session_magics.starting import Starting
 from session_magics.store import Store
-from session_magics.store.names import name_key
 from session_magics.store.states import START_GRACE, STARTING
 
 CHILD_STEM = 58
 """Characters of the parent's name in that of its terminal child: names have 64 at most."""
+FAR_SHELLS = ("bash", "zsh", "sh")
+"""Shells that are taken at a place where none is asked for, in this order."""
 STARTING_STEP = 0.02
 """Seconds between looks at a shell that another process starts; a holder takes about 0.04."""
 
@@ -89,6 +89,7 @@ class Registry(Starting):
         tool: str | None = None,
         approve_all: bool = False,
         parent: str | None = None,
+        on: str | None = None,
     ) -> Session:
         """Start a program, or a known tool, under a name. When this returns it runs.
 
@@ -100,13 +101,14 @@ class Registry(Starting):
 
         ``tool``: a coding agent by name (see ``session_magics.agents.tools``), for which the command has the arguments
         alone; a restart goes on with its conversation. ``approve_all`` adds the tool's own switch that asks nothing.
-        ``parent``: name of a session whose program's end, however it comes, stops this one.
+        ``parent``: name of a session whose program's end, however it comes, stops this one. ``on``: where it runs, as
+        ``docker:IMAGE``, ``container:NAME`` or ``ssh:HOST``; its directory and its environment are those of that place.
 
         Raises:
             SessionExists: one of that name still runs.
             StartFailed: the program never ran; the record of the attempt stays.
             SessionNotRunning: the parent has ended.
-            UsageMistake: name, size, command, tool or backend are wrong; nothing was done.
+            UsageMistake: name, size, command, tool, backend or place are wrong; nothing was done.
         """
         limit = check_limit(max_restarts) if max_restarts else None
         if limit and restart == "no":
@@ -115,7 +117,7 @@ class Registry(Starting):
             id="",
             name=name,
             argv=command.argv,
-            cwd=command.cwd or ".",
+            cwd=command.cwd or "",
             env_names=tuple(sorted(command.env)),
             labels=dict(labels or {}),
             size=size or (DEFAULT_SIZE if tool is None else AGENT_SIZE),
@@ -123,11 +125,14 @@ class Registry(Starting):
             restart=restart,
             max_restarts=limit,
             backend=backend or AUTO,
+            on=self._place(on),
         )
         if parent is not None:
             spec = replace(spec, parent=self.get(parent).id)
         if tool is None:
             return self._start(spec, command.env)
+        if spec.on is not None:
+            raise UsageMistake(f"tools are looked for on this machine: name the program that {on} has, without a tool")
         from session_magics.agents.calling import calling  # most sessions are no agents
 
         called = calling(tool, command.argv, self.store.root, approve_all=approve_all)
@@ -145,33 +150,37 @@ class Registry(Starting):
         size: tuple[int, int] | None = None,
         lifetime: Lifetime = "kernel",
         rc: bool = True,
+        on: str | None = None,
     ) -> Session:
         """The shell session of that name, started if it does not run; its cells are run by ``run_cell``.
 
-        The options say how to *start*; of a shell that runs already, a different ``shell`` is refused. ``rc``: whether
-        it reads the user's start-up file. Of several callers at once, one starts the shell and all get it.
+        The options say how to *start*; of a shell that runs already, a different ``shell`` or place is refused.
+        ``rc``: whether it reads the user's start-up file. ``on``: where it runs (see ``start``). Of several callers at
+        once, one starts the shell and all get it.
 
         Raises:
             UsageMistake: something else runs under that name, or there is no such shell.
             StartFailed: the shell could not be started.
         """
         deadline = time.monotonic() + START_GRACE
+        place = self._place(on)
         while True:
-            session = self._running_shell(name, shell)
+            session = self._running_shell(name, shell, place)
             if session is not None:
                 return session
-            program, dialect = find_shell(shell or "bash")
+            program, dialect = find_shell(shell or "bash") if place is None else self._far_shell(place, shell)
             spec = Spec(
                 id="",
                 name=name,
                 argv=(program,),
-                cwd=cwd or ".",
+                cwd=cwd or "",
                 env_names=tuple(sorted(env or {})),
                 labels=dict(labels or {}),
                 size=size or DEFAULT_SIZE,
                 lifetime=lifetime,
                 shell=dialect,
                 backend=AUTO,
+                on=place,
             )
             try:
                 return self._start(spec, env or {}, rc=rc)
@@ -186,6 +195,10 @@ class Registry(Starting):
     def child_shell(self, parent: str) -> Session:
         """A login shell in a session's directory, which ends with it; the one that runs already, if there is one."""
         above = self.get(parent)
+        if above.info().on is not None:
+            raise UsageMistake(
+                f"{parent!r} is on {above.info().on}: %session start NAME --on PLACE sh opens a shell there"
+            )
         deadline = time.monotonic() + START_GRACE
         while True:
             running = [one for one in self.children(above.id) if one.tool == LOGIN_SHELL and one.running]
@@ -202,7 +215,29 @@ class Registry(Starting):
                     raise
             time.sleep(STARTING_STEP)
 
-    def _running_shell(self, name: str, shell: str | None) -> Session | None:
+    def _place(self, text: str | None) -> str | None:
+        """A place as it is put on record; None for this machine."""
+        if text is None:
+            return None
+        from session_magics.sandbox.places import read_place  # most sessions are here
+
+        place = read_place(text, self.store.root)
+        return None if place.kind == "local" else str(place)
+
+    def _far_shell(self, place: str, shell: str | None) -> tuple[str, str]:
+        """The path of a shell at a place and its dialect: the one asked for, or the first that is there."""
+        from session_magics.sandbox.places import open_place, read_place
+
+        sandbox = open_place(read_place(place, self.store.root))
+        with closing(sandbox):
+            shells = sandbox.probe().shells
+        name = shell or next((one for one in FAR_SHELLS if one in shells), "bash")
+        program = shell if shell and "/" in shell else shells.get(name)
+        if program is None:
+            raise UsageMistake(f"no shell {name!r} at {place}: it has {', '.join(shells) or 'none'}")
+        return program, DIALECTS.get(os.path.basename(program), "sh")
+
+    def _running_shell(self, name: str, shell: str | None, place: str | None) -> Session | None:
         session = self.find(name)
         info = session.info() if session is not None else None
         if info is None or not isinstance(info.state, Running | BackingOff):
@@ -211,6 +246,9 @@ class Registry(Starting):
             return None
         if info.shell is None:
             raise UsageMistake(f"session {name!r} runs {info.argv[0]}, no shell: take another name for the cell")
+        if place is not None and info.on != place:
+            where = info.on or "on this machine"
+            raise UsageMistake(f"session {name!r} runs {where} already: stop it, or take another name")
         if shell is not None and os.path.basename(info.argv[0]) != os.path.basename(shell):
             raise UsageMistake(f"session {name!r} runs {info.argv[0]} already: stop it, or take another name")
         return session
@@ -258,14 +296,11 @@ class Registry(Starting):
             spec = again
             self.store.write_spec(spec)
         self._launch(
-            Start(
-                spec=spec,
-                directory=session.directory,
-                env=environment({**tool_env, **(env or {})}, session_id=spec.id, shell=spec.shell is not None),
+            self._to_start(
+                spec,
+                session.directory,
+                {**tool_env, **(env or {})},
                 generation=self.store.next_generation(spec.id),
-                program=spec.argv[0] if spec.shell else None,
-                owner=owner_process(spec.owner),
-                name_file=self.store.name_file(name_key(spec.name, spec.owner)) if spec.owner else None,
                 parent=parent,
             )
         )

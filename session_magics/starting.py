@@ -7,12 +7,13 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from session_magics.backends import Start
 from session_magics.backends.choice import choose
 from session_magics.endings import Endings, over
-from session_magics.environment import environment
-from session_magics.errors import SessionExists, SessionNotRunning, StartFailed, UsageMistake
+from session_magics.environment import environment, far_environment
+from session_magics.errors import SandboxError, SessionExists, SessionNotRunning, StartFailed, UsageMistake
 from session_magics.model import (
     BackingOff,
     Command,
@@ -47,33 +48,43 @@ class Starting(Endings):
         name, shell = check_name(spec.name), spec.shell is not None
         check_command(Command(spec.argv, spec.cwd, env))
         owner = self.owner if spec.lifetime == "kernel" else None
+        cwd = spec.cwd if spec.on else os.path.abspath(os.path.expanduser(spec.cwd or "."))
         spec = replace(
             spec,
             id=self.store.new_id(),
-            cwd=os.path.abspath(os.path.expanduser(spec.cwd)),
+            cwd=cwd,
             size=check_size(spec.size),
             owner=owner,
             created=time.time(),
-            backend=choose(self.backend, spec.backend, shell=shell),
+            backend=choose(self.backend, spec.backend, shell=shell, far=spec.on is not None),
         )
         parent = self._parent(spec)
         self._clear_shadow(name, owner)
         key = name_key(name, owner)
         directory = self._recorded(spec, key, conversation)
-        start = Start(
-            spec=spec,
-            directory=directory,
-            env=environment(env, session_id=spec.id, shell=shell),
-            program=spec.argv[0] if shell else None,
-            rc=rc,
-            owner=owner_process(owner),
-            name_file=self.store.name_file(key) if owner else None,
-            again=again,
-            parent=parent,
-        )
-        self._launch(start)
+        self._launch(self._to_start(spec, directory, env, rc=rc, again=again, parent=parent))
         self.store.sweep_now_and_then()
         return Session(self.store, self.backend, name, spec.id)
+
+    def _to_start(self, spec: Spec, directory: Path, env: Mapping[str, str | None], **more: Any) -> Start:
+        """What is on record, as its backend is told of it."""
+        shell = spec.shell is not None
+        if spec.on is None:
+            more["env"] = environment(env, session_id=spec.id, shell=shell)
+        else:
+            from session_magics.sandbox.places import open_place, read_place  # most sessions are here
+
+            more["place"] = open_place(read_place(spec.on, self.store.root), session=spec.id)
+            more["env"], more["unset"] = far_environment(env, session_id=spec.id, shell=shell)
+        key = name_key(spec.name, spec.owner)
+        return Start(
+            spec=spec,
+            directory=directory,
+            program=spec.argv[0] if shell else None,
+            owner=owner_process(spec.owner),
+            name_file=self.store.name_file(key) if spec.owner else None,
+            **more,
+        )
 
     def _recorded(self, spec: Spec, key: str, conversation: str | None) -> Path:
         """Put the session on record, and its name; its directory."""
@@ -127,6 +138,9 @@ class Starting(Endings):
         except StartFailed as error:
             self.store.record_failure(start.spec.id, error.reason)
             raise
+        except SandboxError as error:
+            self.store.record_failure(start.spec.id, str(error))
+            raise StartFailed(start.spec.name, str(error)) from None
 
     def _claim(self, key: str, id: str) -> None:
         """Take the name, also from a session that has ended; that one's record goes."""

@@ -52,7 +52,8 @@ class UsageMeter:
 
     def measure(self, infos: Iterable[SessionInfo]) -> dict[str, Usage]:
         """Return id → usage for those sessions of which a process lives; what cannot be read counts as nothing."""
-        runs = {(info.id, info.generation): run for info in infos if _lives(info) and (run := _run(info.directory))}
+        here = [info for info in infos if info.on is None and _lives(info)]
+        runs = {(info.id, info.generation): run for info in here if (run := _run(info.directory))}
         if not runs:
             self._counts.clear()
             return {}

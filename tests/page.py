@@ -39,10 +39,12 @@ class Page:
         self._cells.add(cell)
         return cell
 
-    def send(self, model: PageModel, content: Mapping[str, Any]) -> None:
-        """Send a custom message, as a page does that knows nothing of subshells."""
+    def send(self, model: PageModel, content: Mapping[str, Any]) -> str:
+        """Send a custom message, as a page does that knows nothing of subshells; its id."""
         data = {"comm_id": model.comm_id, "data": {"method": "custom", "content": content}}
-        self.client.shell_channel.send(self.client.session.msg("comm_msg", data))
+        message = self.client.session.msg("comm_msg", data)
+        self.client.shell_channel.send(message)
+        return str(message["header"]["msg_id"])
 
     def sync(self, model: PageModel) -> None:
         """Ask for the output."""

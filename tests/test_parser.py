@@ -34,7 +34,7 @@ def call(verb: str, *, json: bool = False, **expected: object) -> Namespace:
 
 
 def start(name: str, *argv: str, **given_options: object) -> Namespace:
-    values = "shell cwd size backend max_restarts wait_for wait_port timeout tool parent"
+    values = "on shell cwd size backend max_restarts wait_for wait_port timeout tool parent"
     unset = {**dict.fromkeys(values.split()), "approve_all": False}
     other = {"env": {}, "labels": {}, "lifetime": "detached", "restart": "no"}
     return call("start", **{**unset, **other, "name": name, "argv": argv, **given_options})
@@ -85,6 +85,12 @@ def send(text: str | None, *keys: str, enter: bool = True) -> Namespace:
         ("--limit 1.5MiB", CellOptions(limit=1_572_864)),
         ("--limit 0", CellOptions(limit=0)),
         ("--cwd=-x", CellOptions(cwd="-x")),
+        (
+            "--on docker:library/python:3.12,network=none",
+            CellOptions("python-3.12", on="docker:library/python:3.12,network=none"),
+        ),
+        ("box --on ssh:me@far --exec", CellOptions("box", on="ssh:me@far", exec=True)),
+        ("--on ssh:me@far.example", CellOptions("far.example", on="ssh:me@far.example")),
         ("--cwd -x", CellOptions(cwd="-x")),
     ],
 )
@@ -357,7 +363,7 @@ def test_help_lists_every_verb(line: str) -> None:
 def test_help_of_the_cell_names_every_option() -> None:
     with pytest.raises(HelpRequest) as caught:
         parse_cell("web --help")
-    options = "shell cwd env timeout out result no-raise-error bg set get no-rc size lifetime limit"
+    options = "shell on exec cwd env timeout out result no-raise-error bg set get no-rc size lifetime limit"
     assert all(f"  --{option} " in caught.value.text for option in options.split())
 
 

@@ -44,9 +44,8 @@ def test_the_page_goes_on_showing_that_a_cell_runs(page: Page) -> None:
     cell = page.execute("import time; time.sleep(1)")
     page.until(lambda: ("busy", cell) in page.statuses)
     page.statuses.clear()
-    page.send(page.models[0], {"t": "nudge"})
-    page.until(lambda: ("busy", cell) in page.statuses)
-    assert page.statuses[-2][0] == "idle"
+    nudge = page.send(page.models[0], {"t": "nudge"})
+    page.until(lambda: ("idle", nudge) in page.statuses and page.statuses[-1] == ("busy", cell))
     page.until(lambda: ("idle", cell) in page.statuses)
     assert page.statuses[-1] == ("idle", cell)
 

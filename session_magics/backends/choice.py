@@ -19,6 +19,12 @@ KINDS = (AUTO, "native", "tmux")
 """What may be asked for."""
 
 
+def _far() -> Backend:
+    from session_magics.backends.far import FarBackend
+
+    return FarBackend()
+
+
 def _tmux() -> Backend:
     from session_magics.backends.tmux import TmuxBackend  # most sessions never need it
 
@@ -37,7 +43,7 @@ class Backends:
         if preferred not in KINDS:
             raise UsageMistake(f"{preferred!r} is no backend: {', '.join(KINDS)}")
         self.preferred = preferred
-        self._makers: Mapping[str, Callable[[], Backend]] = {"native": NativeBackend, "tmux": _tmux}
+        self._makers: Mapping[str, Callable[[], Backend]] = {"native": NativeBackend, "tmux": _tmux, "far": _far}
         self._made: dict[str, Backend] = {}
 
     def start(self, start: Start) -> None:
@@ -82,10 +88,11 @@ def may_live_on(directory: Path, id: str) -> bool:
     )
 
 
-def choose(backend: Backend, asked: str | None, *, shell: bool) -> str:
+def choose(backend: Backend, asked: str | None, *, shell: bool, far: bool) -> str:
     """The name of the backend for a new session; ``asked`` is what the person said, None for nothing.
 
-    UsageMistake: it is not known or cannot be had. Shells are held by the native one, whatever is preferred.
+    UsageMistake: it is not known or cannot be had. Shells are held by the native one, whatever is preferred; what is
+    not on this machine (``far``), by its own.
     """
     if asked is not None and asked not in (*KINDS, backend.name):
         raise UsageMistake(f"{asked!r} is no backend: {', '.join(KINDS)}")
@@ -93,6 +100,10 @@ def choose(backend: Backend, asked: str | None, *, shell: bool) -> str:
         if asked not in (None, AUTO, backend.name):
             raise UsageMistake(f"this registry holds its sessions by {backend.name!r} and not by {asked!r}")
         return backend.name
+    if far:
+        if asked == "tmux":
+            raise UsageMistake("tmux holds what runs on this machine: leave out --backend tmux, or --on")
+        return "far"
     if shell:
         if asked == "tmux":
             raise UsageMistake("tmux holds no shells for cells: leave out --backend tmux")

@@ -15,9 +15,10 @@ from pathlib import Path
 
 from session_magics.backends import Start
 from session_magics.backends.farcode import READER, far_code
+from session_magics.backends.farscript import end_there, launch_fields
 from session_magics.backends.native import NativeBackend, launch_message
 from session_magics.errors import SandboxError, StartFailed, UsageMistake
-from session_magics.holder import wire
+from session_magics.holder import launch, wire
 from session_magics.model import Command
 from session_magics.sandbox import Sandbox
 
@@ -44,14 +45,23 @@ class FarBackend(NativeBackend):
             if start.spec.cwd:
                 start.place.wrap(Command(("true",), start.spec.cwd))  # refuses a directory that is out of bounds
             if python is None:
-                self._start_without_python(start)
-                return
-            self._start_relay(start, start.place, python)
+                self._start_without_python(start, start.place)
+            else:
+                self._start_relay(start, start.place, python)
         except (SandboxError, UsageMistake) as error:
             raise StartFailed(name, str(error)) from None
 
-    def _start_without_python(self, start: Start) -> None:
-        raise StartFailed(start.spec.name, f"{start.place.place if start.place else ''} has no python3 (3.9 or newer)")
+    def _start_without_python(self, start: Start, place: Sandbox) -> None:
+        fields = launch_fields(start)
+        self._remember(start.directory, {name.encode(): value for name, value in fields.items()})
+        self._answer(start, place, launch_message(start, fields))
+
+    def _answer(self, start: Start, place: Sandbox, message: bytes) -> None:
+        """Start the process of this side; StartFailed, and the place given up, if it does not come up."""
+        answer = self.launch(start.spec.id, start.spec.name, message)
+        if answer != b"ok":
+            run_quietly(place.cleanup())
+            raise StartFailed(start.spec.name, answer.decode("utf-8", "replace"))
 
     def _start_relay(self, start: Start, place: Sandbox, python: str) -> None:
         far = self._road(start, place, python)
@@ -65,10 +75,7 @@ class FarBackend(NativeBackend):
             b"detached": b"%d" % (start.spec.lifetime == "detached"),
         }
         near = replace(start, env={})
-        answer = self.launch(start.spec.id, start.spec.name, launch_message(near, {"far": _flat(far)}))
-        if answer != b"ok":
-            run_quietly(place.cleanup())
-            raise StartFailed(start.spec.name, answer.decode("utf-8", "replace"))
+        self._answer(start, place, launch_message(near, {"far": _flat(far)}))
 
     @staticmethod
     def _road(start: Start, place: Sandbox, python: str) -> dict[bytes, bytes]:
@@ -95,27 +102,32 @@ class FarBackend(NativeBackend):
         """See Backend. SandboxError: the place cannot be reached, and what the session left there may still run."""
         try:
             far = wire.pairs(wire.unpack((directory / ROAD).read_bytes()))
-            place, cleanup = far[b"place"].decode(), wire.unpack(far[b"cleanup"])
-        except (OSError, KeyError, ValueError, wire.BadFrame):
+            cleanup = [os.fsdecode(word) for word in wire.unpack(far[b"cleanup"])]
+        except (OSError, KeyError, wire.BadFrame):
             return super().force(directory, id)
-        code = far_code()
-        far |= {b"boot": code.boot, b"call": code.call.encode(), b"code": code.packed}
-        far |= {b"mode": b"force"}
-        message = dict.fromkeys(("argv", "env", "cwd"), b"") | {"rows": b"0", "columns": b"0"}
-        answer = self.launch(id, id, _force_message(directory, message, far))
-        run_quietly([os.fsdecode(word) for word in cleanup])
-        done, _, rest = answer.partition(b" ")
-        if done == b"ok":
-            return tuple(map(int, rest.split()))
-        if done == b"gone" or cleanup:
+        try:
+            if b"control" in far:
+                return end_there({name.decode(): value for name, value in far.items()}, id)
+            return self._end_by_agent(directory, id, far)
+        except SandboxError:
+            if not cleanup:  # else nothing of the place is left in a moment
+                raise
             return ()
-        raise SandboxError(place, f"{rest.decode('utf-8', 'replace')}; what the session left there may still run")
+        finally:
+            run_quietly(cleanup)
 
-
-def _force_message(directory: Path, message: Mapping[str, bytes], far: Mapping[bytes, bytes]) -> bytes:
-    from session_magics.holder import launch
-
-    return launch.encode(directory=os.fsencode(directory), **message, far=_flat(far))
+    def _end_by_agent(self, directory: Path, id: str, far: Mapping[bytes, bytes]) -> tuple[int, ...]:
+        code = far_code()
+        more = {b"boot": code.boot, b"call": code.call.encode(), b"code": code.packed, b"mode": b"force"}
+        nothing = {name: b"" for name in ("argv", "env", "cwd")} | {"rows": b"0", "columns": b"0"}
+        message = launch.encode(directory=os.fsencode(directory), far=_flat({**far, **more}), **nothing)
+        answer, _, rest = self.launch(id, id, message).partition(b" ")
+        if answer == b"ok":
+            return tuple(map(int, rest.split()))
+        if answer == b"gone":
+            return ()
+        place, reason = far[b"place"].decode(), rest.decode("utf-8", "replace")
+        raise SandboxError(place, f"{reason}; what the session left there may still run")
 
 
 def _far_message(start: Start) -> bytes:

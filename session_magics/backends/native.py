@@ -136,7 +136,7 @@ def _packed(argv: Sequence[str]) -> bytes:
 
 def _holder_environment(id: str) -> dict[str, str]:
     """This process's environment with the mark of a holder, and without that of a session we may be part of."""
-    env = {key: value for key, value in os.environ.items() if key != COOKIE}
+    env = {key: value for key, value in os.environ.items() if key not in (COOKIE, trees.RUN)}
     return env | {trees.HOLDER_MARK.decode().rstrip("="): id}
 
 

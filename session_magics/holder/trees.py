@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 HOLDER_MARK = b"SESSION_MAGICS_HOLDER="
 """Begins a variable in the environment of every holder, and of nothing that a holder starts."""
+RUN = "SESSION_MAGICS_RUN"
+"""A variable that marks what one command in a sandbox has started; sessions that it starts do not have it."""
 
 
 def children(entries: dict[int, ProcessEntry]) -> dict[int, list[int]]:

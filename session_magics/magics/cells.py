@@ -26,6 +26,7 @@ from session_magics.verbs.parser import CellOptions
 
 if TYPE_CHECKING:
     from session_magics.display.theatre import Theatre
+    from session_magics.magics.oneshots import OneShots
     from session_magics.registry import Registry
     from session_magics.session import Session
 
@@ -50,12 +51,16 @@ class CellRunner:
         self._attachments: dict[str, Attachment] = {}
         self._rows: dict[str, int] = {}
         self._given: dict[str, Mapping[str, str]] = {}
+        self._places: dict[str, str | None] = {}
+        self._once: OneShots | None = None
 
     def close(self) -> None:
         """Detach from every session."""
         for attachment in self._attachments.values():
             attachment.close()
         self._attachments.clear()
+        if self._once is not None:
+            self._once.close()
 
     def run(self, options: CellOptions, body: str, *, notice: str = "") -> None:
         """Run one cell; ``notice`` is a line to show with it.
@@ -73,6 +78,9 @@ class CellRunner:
         writer = notebook.writer(self._ip)
         if notice:
             writer.notice(notice)
+        if options.exec:
+            self._oneshots(options, body, writer)
+            return
         with noticed() as interrupts:
             if options.bg:
                 self._in_background(options, body, values, writer)
@@ -81,6 +89,13 @@ class CellRunner:
             if interrupts.take():
                 state = "goes on in the background" if options.bg else "had ended already"
                 raise CellInterrupted(f"the command in session {options.name!r} {state}")
+
+    def _oneshots(self, options: CellOptions, body: str, writer: Writer) -> None:
+        if self._once is None:
+            from session_magics.magics.oneshots import OneShots  # most cells run in a shell that lives on
+
+            self._once = OneShots(self._ip, self._registry, self._defaults)
+        self._once.run(options, body, writer)
 
     def _values(self, options: CellOptions) -> dict[str, object]:
         missing = [name for name in options.set if name not in self._ip.user_ns]
@@ -113,13 +128,15 @@ class CellRunner:
     def _attached(self, options: CellOptions, writer: Writer) -> Attachment:
         """The attachment to the session, which is started if need be."""
         kept = self._attachments.get(options.name)
-        if kept is not None and options.shell is None and kept.alive():
+        same_place = options.on in (None, self._places.get(options.name))
+        if kept is not None and options.shell is None and same_place and kept.alive():
             self._tell_ignored(options, writer)
             return kept
         self._detach(options.name)
         session = self._session(options, writer)
         attachment = session.attach()
         self._attachments[options.name], self._rows[options.name] = attachment, session.info().size[0]
+        self._places[options.name] = options.on
         return attachment
 
     def _detach(self, name: str) -> None:
@@ -135,9 +152,10 @@ class CellRunner:
             self._given[options.name] = options.env
         return self._registry.shell(
             options.name,
-            shell=options.shell or (None if runs else traits.shell_program),
+            shell=options.shell or (None if runs or options.on else traits.shell_program),
             cwd=options.cwd,
             env=options.env,
+            on=options.on,
             size=options.size or (size_of(traits.size) if traits.size else None),
             lifetime=options.lifetime or traits.lifetime,
             rc=options.rc and traits.rc,
@@ -160,7 +178,7 @@ class CellRunner:
                 ("--size", options.size, info.size),
                 ("--lifetime", options.lifetime, info.lifetime),
             )
-            if given and given != has
+            if given and given != has and not (info.on and flag == "--cwd" and options.cwd == info.cwd)
         ]
         if late:
             writer.notice(f"{', '.join(late)} had no effect: the shell of session {options.name!r} runs already")

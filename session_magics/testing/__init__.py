@@ -7,6 +7,13 @@
     def test_my_backend(check, tmp_path):
         check(Rig(Registry(tmp_path, backend=MyBackend())))
 
+``SANDBOX_CHECKS`` do the same for the contract of ``session_magics.sandbox``; each takes a sandbox of its own::
+
+    @pytest.mark.parametrize("check", SANDBOX_CHECKS, ids=lambda check: check.__name__)
+    def test_my_sandbox(check, tmp_path):
+        with contextlib.closing(MySandbox(tmp_path)) as sandbox:
+            check(sandbox)
+
 A check raises AssertionError with what was wrong, and stops what it started.
 """
 
@@ -22,10 +29,12 @@ from session_magics.testing.behaviour import fake_behaviour, fake_cell
 from session_magics.testing.conformance import CHECKS
 from session_magics.testing.fake import FakeBackend
 from session_magics.testing.rig import Rig
+from session_magics.testing.sandboxes import SANDBOX_CHECKS
 from session_magics.testing.scripted import CellProgram, FakeTerminal, Program, Signalled, script
 
 __all__ = [
     "CHECKS",
+    "SANDBOX_CHECKS",
     "CellProgram",
     "FakeBackend",
     "FakeTerminal",

@@ -7,6 +7,7 @@ from argparse import Namespace
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from session_magics.errors import UsageMistake
 from session_magics.registry import Registry
 from session_magics.session import Session
 
@@ -61,7 +62,10 @@ class AgentVerbs:
         from session_magics.agents.attachments import Attachments  # few need it
 
         session = self._registry.get(words.name)
-        return Attachments(session.directory, session.info().cwd).scan()
+        info = session.info()
+        if info.on is not None:
+            raise UsageMistake(f"the files of {words.name!r} are on {info.on}: %session copy brings them here")
+        return Attachments(session.directory, info.cwd).scan()
 
     def _shell(self, words: Namespace) -> object:
         session = self._registry.child_shell(words.name)

@@ -40,6 +40,9 @@ class CellOptions:
     """The first line of a ``%%sh_session`` cell. None: not given, so the trait or the session's own value holds."""
 
     name: str = "main"
+    on: str | None = None
+    exec: bool = False
+    """Whether each cell is a program of its own, whose state is carried to the next one."""
     shell: str | None = None
     cwd: str | None = None
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -68,9 +71,13 @@ def parse_cell(line: str, *, program: str = "%%sh_session") -> CellOptions:
             f"one session name at most, not {' '.join(map(repr, names[:4]))}: the command goes below this line"
         )
     call = vars(parser.parse_args(options))
-    call.update(
-        {"name": names[0]} if names else {}, env=dict(call["env"]), set=tuple(call["set"]), get=tuple(call["get"])
-    )
+    if names:
+        call["name"] = names[0]
+    elif call["on"] is not None:
+        from session_magics.sandbox.places import session_name  # most cells run here
+
+        call["name"] = session_name(call["on"])
+    call.update(env=dict(call["env"]), set=tuple(call["set"]), get=tuple(call["get"]))
     return CellOptions(**call)
 
 
@@ -89,7 +96,7 @@ def parse_words(
 
     ``more``: verbs that this program has beside the common ones.
 
-    start: name, argv (tuple, empty with shell), shell, cwd, env and labels (dicts), size, lifetime, restart,
+    start: name, on, argv (tuple, empty with shell), shell, cwd, env and labels (dicts), size, lifetime, restart,
     max_restarts, backend, wait_for, wait_port (0: any), timeout, tool, approve_all, parent. list: labels.
     info, attachments, interrupt: name.
     tail: name, lines, follow. show: name, read_only, rows. snapshot: name, html.
@@ -149,6 +156,7 @@ def _cell_options(parser: OptionParser) -> None:
     session_options(parser)
     option = parser.option
     option("--no-rc", dest="rc", action="store_false", help="do not read the start-up file of the shell")
+    option("--exec", action="store_true", help="a program of its own for the cell; directory and exports carry over")
     option("--timeout", metavar="S", type=kind.timeout, help="interrupt the command after S seconds")
     option("--out", metavar="VAR", type=kind.python_name, help="put the output's text into this Python variable")
     option("--result", metavar="VAR", type=kind.python_name, help="put status, text, directory and times into it")

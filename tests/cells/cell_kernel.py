@@ -42,7 +42,7 @@ class Kernel:
     """One kernel process in scratch directories of its own."""
 
     def __init__(self, target, python, case):
-        self.target, self.tag, self.used = target, "cells" + uuid.uuid4().hex, 0
+        self.target, self.tag, self.used, self.work = target, "cells" + uuid.uuid4().hex, 0, "work0"
         self.records, self.displays, self.client = {}, {}, None
         self.root = Path(tempfile.mkdtemp(prefix="cells"))
         for name in ("home", "work0", "spec/cell"):
@@ -93,7 +93,8 @@ class Kernel:
 
     def next_directory(self):
         """Give a reused Python kernel a fresh working directory for the next case."""
-        work = self.root / f"work{self.used}"
+        self.work = f"work{self.used}"
+        work = self.root / self.work
         work.mkdir()
         self.execute(f"import os; os.chdir({str(work)!r})")
 

@@ -19,6 +19,7 @@ import argparse
 import atexit
 import fnmatch
 import queue
+import shlex
 import signal
 import sys
 import threading
@@ -31,12 +32,22 @@ from score_cells import HEALTH, LIMIT, check, load, unsupported
 STUCK = 900  # seconds without any result after which the run gives up
 
 
-def cell_text(step, opts, kernel):
+def place_words(case, opts, kernel):
+    """The options by which a session runs at a place that shares the kernel's scratch directories, and is like it."""
+    if not opts.on:
+        return ""
+    env = {"HOME": f"{kernel.root}/home", "LANG": "C.UTF-8", "CELLS_TAG": kernel.tag, **case.get("env", {})}
+    words = ["--on", opts.on.replace("⟪root⟫", str(kernel.root)), "--cwd", f"{kernel.root}/{kernel.work}"]
+    return shlex.join([*words, *(word for key, value in env.items() for word in ("--env", f"{key}={value}"))])
+
+
+def cell_text(step, opts, kernel, place=""):
     """The text of the notebook cell for this step and target; None if the step is left out there."""
     head = TARGETS[opts.target][1]
     if opts.target == "session":  # a reused kernel gets a new session for every case
-        head += f" {step.get('session', 's')}{kernel.used}" if opts.reuse else " " + step.get("session", "")
-        head = f"{head.rstrip()} {opts.options}"
+        name = step.get("session", "s" if opts.reuse or place else "")
+        head += f" {name}{kernel.used}" if opts.reuse else f" {name}"
+        head = f"{head.rstrip()} {place} {opts.options}"
     head = f"{head.rstrip()} {step.get('options', '')}".strip()
     if "python" in step:
         return None if opts.target == "bash-kernel" else step["python"].replace("⟪magic⟫", head)
@@ -51,7 +62,7 @@ def run_steps(case, kernel, opts):
         steps = [*steps, HEALTH | session]
     for number, step in enumerate(steps, 1):
         want, label = step.get("want", {}), f"step {number}" if number <= len(case["step"]) else "health check"
-        code = cell_text(step, opts, kernel)
+        code = cell_text(step, opts, kernel, place_words(case, opts, kernel))
         if code is None:
             continue
         time.sleep(step.get("pause", 0))
@@ -97,6 +108,9 @@ def arguments():
     ap.add_argument("--target", choices=TARGETS, default="session")
     ap.add_argument("--python", default=sys.executable, help="interpreter that runs the kernel")
     ap.add_argument("--options", default="", help='more options for every %%%%sh_session line, such as "--shell zsh"')
+    ap.add_argument(
+        "--on", default="", metavar="PLACE", help="run every session there; ⟪root⟫ is the scratch directory"
+    )
     ap.add_argument("--only", nargs="+", default=["*"], metavar="ID", help="case ids (wildcards allowed)")
     ap.add_argument("--family", nargs="+", default=list("ABCDEFGH"), help="families, such as: A C")
     ap.add_argument("--jobs", type=int, default=1, help="cases run side by side")

@@ -35,10 +35,11 @@ from session_magics import (
     SessionNotFound,
     SessionNotRunning,
     Unknown,
+    durable,
 )
 from session_magics.cleaning import clean
 from session_magics.holder import processes, trees, wire
-from session_magics.store import records, states
+from session_magics.store import records
 from terminals import CLI, Terminal, attached
 
 SLEEP = Command(("sleep", "1000"))
@@ -257,7 +258,7 @@ def test_overdeck_2757_a_probe_that_fails_is_no_death(registry: Registry, monkey
             raise OSError(number, os.strerror(number))
 
         with monkeypatch.context() as patched:
-            patched.setattr(states.fcntl, "flock", refuse)
+            patched.setattr(durable.fcntl, "flock", refuse)
             assert [info.state for info in registry.infos()] == [Unknown(os.strerror(number))] * 2
             assert clean(registry) == []
     assert isinstance(alive_.state(), Running)
