@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -54,3 +56,13 @@ def far_directories(home: Path) -> list[str]:
     """What sessions have at a place."""
     folder = home / ".local" / "state" / "session-magics-far"
     return sorted(one for one in os.listdir(folder) if not one.startswith("code-")) if folder.is_dir() else []
+
+
+def far_holders(home: Path) -> list[int]:
+    """The holders of the sessions there."""
+    found = []
+    for name in far_directories(home):
+        with contextlib.suppress(OSError, ValueError):  # it ends at this moment
+            text = (home / ".local" / "state" / "session-magics-far" / name / "run.json").read_text()
+            found.append(int(json.loads(text)["holder"]))
+    return found

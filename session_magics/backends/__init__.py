@@ -47,10 +47,10 @@ class Start:
     parent: tuple[int, int] | None = None
     """Pid and start tick of the program whose end stops this session."""
     place: Sandbox | None = None
-    """Where the program runs; None: on this machine, as a child of its holder. For a place ``env`` has only what is
-    added to the environment that programs have there, and ``spec.cwd`` is a path there, "" for where it begins."""
+    """Where the program runs; None: here. There ``env`` is added to what programs have, ``program`` and the directory
+    of ``spec`` are paths (no directory: where the place begins)."""
     unset: tuple[str, ...] = ()
-    """Names that are removed from that environment."""
+    """Variables of the place that the program is not to have."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,7 @@
 """Sessions whose program runs elsewhere: in a container, on another host, wherever a sandbox leads.
 
 On this side each has a process of its own, started as holders are, which keeps the session's directory here and owns
-the connection. Where there is a Python the whole holder runs on the far side, and this process is a relay; elsewhere it
-is a holder whose terminal is there, behind a script.
+the connection. Where there is a Python the whole holder runs on the far side, and this process is a relay.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from session_magics.backends.farcode import READER, far_code
 from session_magics.backends.farscript import end_there, launch_fields
 from session_magics.backends.native import NativeBackend, launch_message
 from session_magics.errors import SandboxError, StartFailed, UsageMistake
-from session_magics.holder import wire
+from session_magics.holder import launch, wire
 from session_magics.model import Command
 from session_magics.sandbox import Sandbox
 
@@ -46,19 +45,19 @@ class FarBackend(NativeBackend):
             if start.spec.cwd:
                 start.place.wrap(Command(("true",), start.spec.cwd))  # refuses a directory that is out of bounds
             if python is None:
-                self._start_script(start, start.place)
+                self._start_without_python(start, start.place)
             else:
                 self._start_relay(start, start.place, python)
         except (SandboxError, UsageMistake) as error:
             raise StartFailed(name, str(error)) from None
 
-    def _start_script(self, start: Start, place: Sandbox) -> None:
+    def _start_without_python(self, start: Start, place: Sandbox) -> None:
         fields = launch_fields(start)
-        self._remember(start.directory, {key.encode(): value for key, value in fields.items()})
-        self._launched(start, place, launch_message(start, fields))
+        self._remember(start.directory, {name.encode(): value for name, value in fields.items()})
+        self._answer(start, place, launch_message(start, fields))
 
-    def _launched(self, start: Start, place: Sandbox, message: bytes) -> None:
-        """Have the process on this side come up; what was made at the place for nothing is given up."""
+    def _answer(self, start: Start, place: Sandbox, message: bytes) -> None:
+        """Start the process of this side; StartFailed, and the place given up, if it does not come up."""
         answer = self.launch(start.spec.id, start.spec.name, message)
         if answer != b"ok":
             run_quietly(place.cleanup())
@@ -75,7 +74,8 @@ class FarBackend(NativeBackend):
             b"message": _far_message(start),
             b"detached": b"%d" % (start.spec.lifetime == "detached"),
         }
-        self._launched(start, place, launch_message(replace(start, env={}), {"far": _flat(far)}))
+        near = replace(start, env={})
+        self._answer(start, place, launch_message(near, {"far": _flat(far)}))
 
     @staticmethod
     def _road(start: Start, place: Sandbox, python: str) -> dict[bytes, bytes]:
@@ -102,31 +102,32 @@ class FarBackend(NativeBackend):
         """See Backend. SandboxError: the place cannot be reached, and what the session left there may still run."""
         try:
             far = wire.pairs(wire.unpack((directory / ROAD).read_bytes()))
-            place, cleanup = far[b"place"].decode(), wire.unpack(far[b"cleanup"])
-        except (OSError, KeyError, ValueError, wire.BadFrame):
+            cleanup = [os.fsdecode(word) for word in wire.unpack(far[b"cleanup"])]
+        except (OSError, KeyError, wire.BadFrame):
             return super().force(directory, id)
-        if b"control" in far:
-            survivors = end_there({key.decode(): value for key, value in far.items()}, id)
-            run_quietly([os.fsdecode(word) for word in cleanup])
-            return survivors
-        code = far_code()
-        far |= {b"boot": code.boot, b"call": code.call.encode(), b"code": code.packed}
-        far |= {b"mode": b"force"}
-        message = dict.fromkeys(("argv", "env", "cwd"), b"") | {"rows": b"0", "columns": b"0"}
-        answer = self.launch(id, id, _force_message(directory, message, far))
-        run_quietly([os.fsdecode(word) for word in cleanup])
-        done, _, rest = answer.partition(b" ")
-        if done == b"ok":
-            return tuple(map(int, rest.split()))
-        if done == b"gone" or cleanup:
+        try:
+            if b"control" in far:
+                return end_there({name.decode(): value for name, value in far.items()}, id)
+            return self._end_by_agent(directory, id, far)
+        except SandboxError:
+            if not cleanup:  # else nothing of the place is left in a moment
+                raise
             return ()
-        raise SandboxError(place, f"{rest.decode('utf-8', 'replace')}; what the session left there may still run")
+        finally:
+            run_quietly(cleanup)
 
-
-def _force_message(directory: Path, message: Mapping[str, bytes], far: Mapping[bytes, bytes]) -> bytes:
-    from session_magics.holder import launch
-
-    return launch.encode(directory=os.fsencode(directory), **message, far=_flat(far))
+    def _end_by_agent(self, directory: Path, id: str, far: Mapping[bytes, bytes]) -> tuple[int, ...]:
+        code = far_code()
+        more = {b"boot": code.boot, b"call": code.call.encode(), b"code": code.packed, b"mode": b"force"}
+        nothing = {name: b"" for name in ("argv", "env", "cwd")} | {"rows": b"0", "columns": b"0"}
+        message = launch.encode(directory=os.fsencode(directory), far=_flat({**far, **more}), **nothing)
+        answer, _, rest = self.launch(id, id, message).partition(b" ")
+        if answer == b"ok":
+            return tuple(map(int, rest.split()))
+        if answer == b"gone":
+            return ()
+        place, reason = far[b"place"].decode(), rest.decode("utf-8", "replace")
+        raise SandboxError(place, f"{reason}; what the session left there may still run")
 
 
 def _far_message(start: Start) -> bytes:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from session_magics.holder import launch
 
-NEAR_ONLY = ("relay*.py", "tmux.py", "pane.py", "gate.py", "farterminal*.py")
+NEAR_ONLY = ("relay*.py", "tmux.py", "pane.py", "gate.py", "far*.py", "control.py")
 """Files of the holder that nothing loads on a far side."""
 READER = """import os
 def r(n):

@@ -11,7 +11,7 @@ from session_magics.holder import launch, wire
 from session_magics.holder.logfile import segment_name
 from session_magics.holder.record import blank_record
 from session_magics.holder.stopping import COOKIE
-from session_magics.holder.trees import HOLDER_MARK
+from session_magics.holder.trees import HOLDER_MARK, RUN
 
 START_LIMIT = 15.0
 """Seconds for a holder to come up; it takes about 0.04, and ten times that where its code was never run before."""
@@ -57,7 +57,7 @@ def start_holder(directory: bytes, id: bytes, message: bytes) -> None:
 
 def program_environment(added: dict[bytes, bytes], unset: list[bytes], id: bytes) -> dict[bytes, bytes]:
     """What programs have there, changed as asked, and marked as this session's."""
-    env = {name: value for name, value in os.environb.items() if name != HOLDER_MARK.rstrip(b"=")}
+    env = {name: value for name, value in os.environb.items() if name not in (HOLDER_MARK.rstrip(b"="), RUN.encode())}
     if env.get(b"TERM", b"") in POOR_TERMS:
         env[b"TERM"] = b"xterm-256color"
     env.update(added)
@@ -69,7 +69,7 @@ def program_environment(added: dict[bytes, bytes], unset: list[bytes], id: bytes
 
 def _launched(message: bytes, id: bytes) -> bytes:
     """The answer of a holder that was started with that message."""
-    env = {name: value for name, value in os.environb.items() if name != COOKIE}
+    env = {name: value for name, value in os.environb.items() if name not in (COOKIE, RUN.encode())}
     name, _, _ = HOLDER_MARK.partition(b"=")
     env[name] = id
     program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "__main__.py")

@@ -75,7 +75,8 @@ class Relay:
         self._pinged = 0.0
         self.orphaned = self._vanishing = False
         """Whether what the session ends with has ended: nothing starts it again here, where nobody would end it."""
-        self._something_lives = False
+        self._going = self._something_lives = False
+        self._loss = ""
 
     # ---- start
 
@@ -137,7 +138,7 @@ class Relay:
     def _down(self, reason: str) -> None:
         """The connection has ended, or could not be made."""
         was, self.connected = self.connected, False
-        if self.over:
+        if self._going:
             self._finish()
         elif not self._running:
             again = self._mode == agentwire.FORCE and not self._failure
@@ -247,23 +248,27 @@ class Relay:
     # ---- the end
 
     def _gone(self, how: bytes, *, survivors: bool) -> None:
+        self.connected = False
         if how == agentwire.ENDED:
-            self.over, self.connected = True, False
+            self.over = True
             self.requests.conclude()
             self.ring()
-            self.link.send(agentwire.BYE)
-            self.loop.later(BYE_LIMIT, self._finish)
-            return
+        else:
+            what = "its holder was killed" if how == agentwire.KILLED else "nothing is left of it"
+            self._loss, self._something_lives = f"{what} on {self.place}", survivors
+        self._going = True
         self.link.send(agentwire.BYE)
-        what = "its holder was killed" if how == agentwire.KILLED else "nothing is left of it"
-        self._lose(f"{what} on {self.place}", lives=survivors)
+        self.loop.later(BYE_LIMIT, self._finish)
 
     def _finish(self) -> None:
-        """All is over and on record: give up the place itself, where it was made for this session."""
+        """All is over and told: give up the place itself, where it was made for this session."""
         if self._finished:
             return
-        self._finished = True
         self.link.close()
+        if self._loss:
+            self._lose(self._loss, lives=self._something_lives)
+            return
+        self._finished = True
         run_to_end(self._cleanup, CLEANUP_LIMIT)
         self._leave()
 
