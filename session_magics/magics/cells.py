@@ -252,7 +252,7 @@ class CellRunner:
             self._fetch(shell, options.get)
 
     def _fetch(self, shell: Attachment, names: tuple[str, ...]) -> None:
-        query = variables.query(names, shell.dialect, str(shell.directory / "records"), 0)
+        query = variables.query(names, shell.dialect, 0)
         found = variables.values(run_hidden(shell, query).records)
         missing = [name for name in names if found.get(name) is None]
         self._ip.user_ns.update({name: value for name, value in found.items() if value is not None})
