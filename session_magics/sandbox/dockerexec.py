@@ -65,10 +65,10 @@ def trouble(host: str, container: str) -> str:
     try:
         state = call(host, "GET", f"/containers/{container}/json", timeout=LOOK)["State"]
     except EngineFailure as failure:
-        return f"{GONE}: it was removed" if failure.status == 404 else str(failure)
+        return f"{GONE}: no such container" if failure.status == 404 else str(failure)
     if state.get("Paused"):
         return "the container is paused: docker unpause it"
-    return "" if state.get("Running") else f"{GONE}: it has {state.get('Status', 'ended')}"
+    return "" if state.get("Running") else f"{GONE}: it is not running ({state.get('Status', 'ended')})"
 
 
 def exit_code(host: str, exec_id: str) -> int | None:

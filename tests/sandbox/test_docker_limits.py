@@ -7,6 +7,7 @@ import fcntl
 import gc
 import os
 import pty
+import random
 import signal
 import struct
 import subprocess
@@ -31,6 +32,7 @@ dockerd, docker_host = dockers.dockerd, dockers.docker_host
 
 # Seconds within which what has failed is to be known, as the issue asks.
 KNOWN = 5.0
+ROUNDS = 100 if os.environ.get("SESSION_MAGICS_FULL") else 5
 # Seconds that a program gets to come up or end.
 LIMIT = 20.0
 
@@ -338,6 +340,39 @@ def test_a_container_that_goes_during_a_process_is_told(docker: Dockerd, breaks:
             process.poll()
         process.kill()
         shut(process)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_container_killed_at_any_moment_gives_no_wrong_status(docker: Dockerd) -> None:
+    """Of a command and a process at the same time."""
+    chance = random.Random(6)
+    for number in range(ROUNDS):
+        with place(docker) as sandbox:
+            process = sandbox.start_process(sh("read line; exit 8"))
+            process.stdin.write(b"\n")
+            killer = threading.Timer(chance.uniform(0, 0.25), kill_container, (docker, sandbox))
+            killer.start()
+            told = [result_of(lambda: sandbox.exec(sh("sleep 0.05; exit 7"), timeout=LIMIT).code)]
+            told.append(result_of(process.wait))
+            killer.join()
+            ended = time.monotonic()
+            told += [result_of(lambda: sandbox.exec(sh("exit 7")).code), result_of(process.poll)]
+            assert time.monotonic() - ended < KNOWN
+            assert told[0] in (7, "gone"), (number, told)
+            assert told[1] in (8, "gone"), (number, told)
+            assert told[2:] == ["gone", told[1]], (number, told)
+            shut(process)
+
+
+def result_of(call: Callable[[], int | None]) -> int | str | None:
+    began = time.monotonic()
+    try:
+        return call()
+    except SandboxError:
+        return "gone"
+    finally:
+        assert time.monotonic() - began < KNOWN
 
 
 @pytest.mark.parametrize("how", [signal.SIGSTOP, signal.SIGKILL])
