@@ -7,11 +7,11 @@ import errno
 import os
 import termios
 
-from session_magics.holder import processes
+from session_magics.holder import processes, trees
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any, NoReturn
 
 READ_BYTES = 128 * 1024
@@ -57,6 +57,8 @@ class Terminal:
     """Seconds until ``write`` is worth another try where it took nothing; 0: as soon as ``pty_fd`` is writable."""
     answers = False
     """Whether the terminal itself answers what programs ask it."""
+    far = False
+    """Whether its program runs in another place, where nothing can be asked without waiting (see FarTerminal)."""
 
     def __init__(self, pid: int, pty_fd: int, tty_path: bytes, tty_fd: int = -1) -> None:
         self.pid, self.pty_fd, self.tty_path = pid, pty_fd, tty_path
@@ -122,6 +124,12 @@ class Terminal:
         """Whether input is handed over line by line."""
         return bool(termios.tcgetattr(self.tty_fd)[3] & termios.ICANON)
 
+    def probe(self, then: Callable[[str, bool, bool], None]) -> None:
+        """Tell how input is awaited, and the modes ECHO and ICANON (see ``waiting.probe``)."""
+        from session_magics.holder import waiting  # as most sessions are never asked
+
+        then(*waiting.probe(self.tty_fd, os.fsdecode(self.tty_path), self.pid, self.foreground()))
+
     def interrupts(self) -> bool:
         """Whether Ctrl-C means a signal (a full-screen program may have switched that off)."""
         return bool(termios.tcgetattr(self.tty_fd)[3] & termios.ISIG)
@@ -134,6 +142,24 @@ class Terminal:
         """Signal that group as the terminal does for a key."""
         processes.signal_foreground(self.pty_fd, number)
 
+    def interrupt_there(self, rung: int) -> bool:
+        """Have the foreground group interrupted where it runs, as that place can; False: it is to be done from here."""
+        return False
+
+    def missed_there(self) -> bool:
+        """The same for an interrupt that was lost."""
+        return False
+
+    def left_behind(self) -> bool:
+        """Whether anything of the program lives on."""
+        return bool(trees.descendants(os.getpid()))
+
+    def put(self, name: str, data: bytes) -> None:
+        """Make a file for the program, in the directory that its shell is told of."""
+        fd = os.open(name, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        os.write(fd, data)
+        os.close(fd)
+
     def reset(self) -> None:
         """Bring back the modes the terminal had at the start, and drop what was typed and not read."""
         if termios.tcgetattr(self.tty_fd) != self._sane:
@@ -145,6 +171,10 @@ class Terminal:
         if self.tty_fd >= 0:
             os.close(self.tty_fd)
             self.tty_fd = -1
+
+    def kill_program(self) -> None:
+        """SIGKILL to the program alone."""
+        os.kill(self.pid, _signal.SIGKILL)
 
     def kill(self) -> None:
         """SIGKILL to the program and its group."""

@@ -14,8 +14,7 @@ class Launch:
     def __init__(self, **fields: bytes) -> None:
         self.directory = fields["directory"]
         self.argv = wire.unpack(fields["argv"])
-        flat = wire.unpack(fields["env"])
-        self.env = dict(zip(flat[::2], flat[1::2], strict=True))
+        self.env = _pairs(fields["env"])
         self.cwd = fields["cwd"]
         self.size = (int(fields["rows"]), int(fields["columns"]))
         self.generation = int(fields.get("generation", b"1"))
@@ -39,6 +38,15 @@ class Launch:
         """Path of the tmux that holds the terminal; nothing for a terminal of our own."""
         self.name = fields.get("name", b"")
         self.cap = int(fields.get("cap", b"0"))
+        self.place = fields.get("place", b"").decode()
+        """Where else the program runs, for messages; the fields below are about that."""
+        self.control, self.client = wire.unpack(fields.get("control", b"")), wire.unpack(fields.get("client", b""))
+        """Commands of this side that reach the place without Python there: by clean pipes, and on a terminal there."""
+        self.near_env, self.near_unset = _pairs(fields.get("near_env", b"")), wire.unpack(fields.get("near_unset", b""))
+        self.near_cwd = fields.get("near_cwd", b"")
+        """The same commands' environment, as far as it differs from ours, and directory."""
+        self.unset = wire.unpack(fields.get("unset", b""))
+        """Variables that the program shall not have, though the place has them."""
 
     @classmethod
     def parse(cls, message: bytes) -> Launch:
@@ -48,6 +56,11 @@ class Launch:
             raise wire.BadFrame("the launch message was cut short")
         flat.pop()
         return cls(**{key.decode(): value for key, value in zip(flat[::2], flat[1::2], strict=True)})
+
+
+def _pairs(packed: bytes) -> dict[bytes, bytes]:
+    flat = wire.unpack(packed)
+    return dict(zip(flat[::2], flat[1::2], strict=True))
 
 
 def encode(**fields: bytes) -> bytes:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-
-from session_magics.holder import waiting, wire
+from session_magics.holder import wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +46,13 @@ class Requests:
             return  # keys that came while we could not answer: whoever typed them was told that they are dropped
         if terminal is None or terminal.tty_fd < 0:
             client.send(wire.ERROR, request, b"not-running", b"")
-        elif secret and terminal.echoes():
+        elif secret and terminal.far:
+            terminal.probe(lambda _wait, echo, _canonical: self._type(client, request, data, shown=echo))
+        else:
+            self._type(client, request, data, shown=secret and terminal.echoes())
+
+    def _type(self, client: Client, request: bytes, data: bytes, *, shown: bool) -> None:
+        if shown:
             client.send(wire.ERROR, request, b"not-masked", b"")
         elif self._holder.type(data):
             client.send(wire.OK, request)
@@ -92,10 +96,12 @@ class Requests:
         if terminal is None or terminal.tty_fd < 0:
             client.send(wire.ERROR, fields[0], b"not-running", b"")
             return
-        path, group = os.fsdecode(terminal.tty_path), terminal.foreground()
-        wait, echo, canonical = waiting.probe(terminal.tty_fd, path, terminal.pid, group)
-        self._holder.hear()  # what it said before it waited is to be found in the log
-        client.send(wire.OK, fields[0], wait.encode(), b"%d" % echo, b"%d" % canonical)
+
+        def told(wait: str, echo: bool, canonical: bool) -> None:
+            self._holder.hear()  # what it said before it waited is to be found in the log
+            client.send(wire.OK, fields[0], wait.encode(), b"%d" % echo, b"%d" % canonical)
+
+        terminal.probe(told)
 
     def _stop(self, client: Client, fields: list[bytes]) -> None:
         request, holder, generation = fields[0], self._holder, self._holder.generation

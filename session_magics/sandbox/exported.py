@@ -25,8 +25,15 @@ IN_CONTROL = re.compile(
     rb"\\(?:x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|([0-7]{1,3})|(.))", re.DOTALL
 )
 CONTROLS = {
-    **{b"a": b"\a", b"b": b"\b", b"e": b"\x1b", b"E": b"\x1b", b"f": b"\f"},
-    **{b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"},
+    b"a": b"\a",
+    b"b": b"\b",
+    b"e": b"\x1b",
+    b"E": b"\x1b",
+    b"f": b"\f",
+    b"n": b"\n",
+    b"r": b"\r",
+    b"t": b"\t",
+    b"v": b"\v",
 }
 # Arrays have no place in an environment, whatever their flags say.
 ARRAYS = frozenset("aA")
