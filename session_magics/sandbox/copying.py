@@ -42,7 +42,12 @@ command -v tar >/dev/null 2>&1 && tar=tar || tar=none
 echo "$kind ${size:-0} $tar"
 """
 """Tells what a path is, its bytes (nearly, of a folder), and whether there is a tar."""
-PACK = 'if [ -d "$1" ]; then cd "$1" && exec tar -cf - .; else exec tar -chf - "$1"; fi'
+PACK = r"""
+if [ -d "$1" ]; then cd "$1" || exit; exec tar -cf - .; fi
+case $1 in *\\*) tar --no-unquote --version >/dev/null 2>&1 && exec tar --no-unquote -chf - "$1"; esac
+exec tar -chf - "$1"
+"""
+"""The tar of GNU takes backslashes in names for escapes, and no other has the option that ends it."""
 UNPACK = "exec tar -xpof -"
 PLACE = 'if [ -d "$2" ]; then echo "a folder of that name is there" >&2; exit 1; fi; exec mv -f "$1" "$2"'
 CLEAR = 'if [ -d "$1" ]; then chmod -R u+rwx "$1"; fi; exec rm -rf "$1"'

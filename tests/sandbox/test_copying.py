@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import leaks
 from session_magics.errors import SandboxError, SessionError, UsageMistake
 from session_magics.model import Command
-from session_magics.sandbox import Process, Result
+from session_magics.sandbox import Probe, Process, Result
 from session_magics.sandbox.archives import Unpacker, Unsafe
 from session_magics.sandbox.copying import TEMPORARY, copy_in, copy_out
 from session_magics.sandbox.local import LocalSandbox
@@ -96,7 +96,7 @@ def made(tmp_path: Path, names: list[str]) -> Iterator[LocalSandbox]:
     with contextlib.closing(Bare(tmp_path / "there", programs(tmp_path / "bin", names))) as sandbox:
         yield sandbox
     assert leaks.leaked(tmp_path, before) == []
-    assert [path for path in tmp_path.rglob(f"{TEMPORARY}*")] == []
+    assert list(tmp_path.rglob(f"{TEMPORARY}*")) == []
 
 
 def tree(root: Path) -> Mapping[str, object]:
@@ -110,7 +110,7 @@ def tree(root: Path) -> Mapping[str, object]:
                 found[os.path.relpath(path, root)] = os.readlink(path)
             elif stat.S_ISDIR(mode):
                 found[os.path.relpath(path, root)] = stat.S_IMODE(mode)
-            else:
+            elif stat.S_ISREG(mode):
                 found[os.path.relpath(path, root)] = (Path(path).read_bytes(), stat.S_IMODE(mode))
     return found
 
@@ -225,7 +225,7 @@ def test_what_cannot_be_copied_is_refused(usual: LocalSandbox, tmp_path: Path, c
 
 def test_without_tar_and_python_it_says_so(tmp_path: Path) -> None:
     for sandbox in made(tmp_path, list(NEEDED)):
-        sandbox.probe = lambda: LocalSandbox.probe(sandbox).__class__("Linux", "/", "me", None)  # type: ignore[method-assign]
+        sandbox.probe = lambda: Probe("Linux", "/", "me", None)  # type: ignore[method-assign]
         with pytest.raises(SandboxError, match="neither tar nor python3 is there"):
             copy_in(sandbox, str(tmp_path / "here"), "x")
 
