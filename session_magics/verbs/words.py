@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from session_magics.errors import UsageMistake
-from session_magics.model import check_name
+from session_magics.model import ENGINE_MARK, check_name
 from session_magics.verbs import options as kind
 from session_magics.verbs.options import OptionParser, Tail
 
 ANY_PORT = 0
 """What --port is without a number."""
+ENGINE_PLACE = "engine:"
+"""How --on names an engine, before its number."""
 TAIL_LINES = 20
 """Lines that ``tail`` shows when not told: they fit on a page next to the cell."""
 
@@ -67,6 +69,7 @@ def _start_options(parser: OptionParser) -> None:
     approve_help = "with the tool's own switch that has it ask nothing"
     parser.option("--approve-all", action="store_true", help=approve_help)
     parser.option("--parent", metavar="NAME", type=check_name, help="a session with whose program this one ends")
+    parser.option("--on", metavar="PLACE", type=kind.nonempty, help="where it runs, such as engine:2")
 
 
 def _finish_start(parser: OptionParser, call: Namespace) -> None:
@@ -97,6 +100,7 @@ def _finish_start(parser: OptionParser, call: Namespace) -> None:
 
 def _list_options(parser: OptionParser) -> None:
     _label_option(parser, "those that carry it; may be repeated")
+    parser.option("--engines", action="store_true", help="those of the engines of an IPython Parallel cluster too")
 
 
 def _finish_list(_: OptionParser, call: Namespace) -> None:
@@ -238,14 +242,16 @@ _START = (
     "NAME [--on PLACE] [--shell SH] [--cwd DIR] [--env K=V]… [--label K=V]… [--size RxC]"
     " [--lifetime kernel|detached]"
     " [--restart no|on-failure|always] [--max-restarts N[/TIME]] [--backend auto|native|tmux]"
-    " [--wait-for REGEX|--wait-port [N]] [--timeout S] [--parent NAME] [--tool TOOL [--approve-all] [--] ARGS…]"
-    " [--] PROGRAM ARGS…"
+    " [--wait-for REGEX|--wait-port [N]] [--timeout S] [--parent NAME] [--on PLACE]"
+    " [--tool TOOL [--approve-all] [--] ARGS…] [--] PROGRAM ARGS…"
 )
 _CLEAN = "[--older TIME] [--keep N] [--total BYTES] [--label K=V]… [--dry-run]"
 
 VERBS: Mapping[str, Verb] = {
     "start": Verb(_START, "start a program on a terminal of its own", _start_options, _NAME, "argv", _finish_start),
-    "list": Verb("[--label K=V]…", "list the sessions and their states", _list_options, finish=_finish_list),
+    "list": Verb(
+        "[--label K=V]… [--engines]", "list the sessions and their states", _list_options, finish=_finish_list
+    ),
     "info": Verb("NAME", "show all that is known about a session", fixed=_NAME),
     "tail": Verb("NAME [-n 20] [-f]", "show the last lines of the output as text", _tail_options, _NAME),
     "show": Verb("NAME [--read-only] [--rows N]", "show a live terminal of a session", _show_options, _NAME),
@@ -303,6 +309,14 @@ VERBS: Mapping[str, Verb] = {
     ),
     "doctor": Verb("", "check that everything sessions need is here"),
 }
+
+
+def reaches_engines(call: Namespace) -> bool:
+    """Whether a call is about sessions of engines, at least in part."""
+    names = (getattr(call, "name", None) or "", *getattr(call, "names", ()))
+    on = getattr(call, "on", None) or ""
+    return getattr(call, "engines", False) or on.startswith(ENGINE_PLACE) or any(ENGINE_MARK in name for name in names)
+
 
 # What people type who know other programs.
 OTHER_WORDS: Mapping[str, str] = {
