@@ -15,7 +15,7 @@ import sys
 import tarfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, Any
 
 from session_magics.errors import SandboxError, SessionError, UsageMistake
 from session_magics.model import Command
@@ -81,6 +81,9 @@ class Copied:
     bytes: int
     left_out: tuple[str, ...] = ()
     """Names of what is no file, folder or link, and of links that lead out of the folder they were to come to."""
+
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
+        printer.text(str(self))
 
     def __str__(self) -> str:
         line = f"{self.files} file{'s'[: self.files != 1]}, {short_bytes(self.bytes)} → {self.target}"
@@ -259,7 +262,7 @@ class _Far:
 
 def _near_target(target: str, name: str, folder: bool) -> str:
     """Where on this machine something of that name is copied to."""
-    final = os.path.abspath(os.path.expanduser(target))
+    final = os.path.abspath(target)
     if os.path.isdir(final):
         if name == ".":
             raise UsageMistake(f"{target!r} is there already: give the new folder a name")
