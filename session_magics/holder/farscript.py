@@ -24,8 +24,10 @@ TAG = b":session-magics: "
 PLACES = '"${TMPDIR:-/tmp}" /tmp /var/tmp /dev/shm "$HOME" "$PWD"'
 """Where the directory may be made."""
 
-TERMINAL = 'read -r d && . "$d/run"'
-"""The terminal script; the near side types where its directory is."""
+HELLO = b"\033]7788;hello\007"
+TERMINAL = r"printf '\033]7788;hello\007'; " + 'read -r d && . "$d/run"'
+"""The terminal script; when it says HELLO, the near side types where the directory is. What is typed before may be
+thrown away, as clients change the modes of their own terminal."""
 
 PROCESSES = r"""
 stat() { # what /proc tells of a process; false if it is gone

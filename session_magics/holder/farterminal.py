@@ -12,7 +12,7 @@ import os
 from session_magics.holder.child import SpawnError, Terminal, spawn
 from session_magics.holder.control import Control, end_client
 from session_magics.holder.dialects import mark
-from session_magics.holder.farscript import child_file, escaped, run_file
+from session_magics.holder.farscript import HELLO, child_file, escaped, run_file
 from session_magics.holder.stopping import COOKIE
 from session_magics.holder.trees import HOLDER_MARK
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         def leave(self) -> None: ...
 
 
-START_LIMIT = 15.0
+START_LIMIT = 8.0
 """Seconds for each of the two connections to come up: a container's takes 0.2, a distant host's some seconds."""
 MARK_LIMIT = 1.0
 """Seconds for the mark behind the program's last byte, once its end is known."""
@@ -116,7 +116,7 @@ class FarTerminal(Terminal):
         there: list[bool] = []
         self.control.ask(lambda _words: there.append(True), b"P")
         also = {self.pty_fd: self._read_early}
-        if self.control.until(lambda: there, START_LIMIT, also):
+        if self.control.until(lambda: self.failure or (there and HELLO in self._seen), START_LIMIT, also):
             super().write(self.directory + b"\n")
         self.control.until(lambda: self._started or self.failure, START_LIMIT, also)
         if not self._started:
