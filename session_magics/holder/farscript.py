@@ -39,7 +39,7 @@ stat() { # what /proc tells of a process; false if it is gone
 }
 words() { text=; while IFS= read -r piece || [ -n "$piece" ]; do text="$text $piece"; done <"$1"; }
 carriers() {
- if command -v grep >/dev/null; then set -- $(grep -lF "$cookie" /proc/[0-9]*/environ)
+ if printf 'a\0b\0' | grep -qzxF b; then set -- $(grep -lzxF "$cookie" /proc/[0-9]*/environ)
  else
   found=; for one in /proc/[0-9]*/environ; do words "$one"; case $text in *"$cookie"*) found="$found $one";; esac; done
   set -- $found
@@ -136,11 +136,13 @@ waiting() { # whether the foreground reads the terminal: "read" is certain, "pol
  for one in /proc/[0-9]*; do
   one=${one#/proc/}; stat "$one" && [ "$group" = "$target" ] && [ "$state" != T ] || continue
   for task in "/proc/$one/task/"*; do
-   if read -r call first second rest <"$task/syscall"; then
+   if read -r call first second limit rest <"$task/syscall"; then
     case $machine:$call in
     x86_64:0|x86_64:19|aarch64:63|aarch64:65|riscv64:63|riscv64:65)
      is_tty "$one" $((first)) && wait=read && return;;
-    x86_64:7|x86_64:271|aarch64:73|riscv64:73) ready "$one" "$first" "$second" && wait=poll;;
+    x86_64:7|x86_64:271|aarch64:73|riscv64:73)
+     ready "$one" "$first" "$second" && wait=poll || continue
+     case $second:$call:$limit in 0x1:7:0xffffffff|0x1:*:0x0) wait=read; return;; esac;;  # as busybox reads
     esac
    else
     read -r call <"$task/wchan"
