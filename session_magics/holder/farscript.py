@@ -47,9 +47,15 @@ carriers() {
  strays=; for one; do one=${one#/proc/}; strays="$strays ${one%%/*}"; done
 }
 tree() { # members: the pids of all that is the session's
- table=
- for one in /proc/[0-9]*; do one=${one#/proc/}; stat "$one" && table="$table $one:$parent:$session:$state:$tick"; done
- members=" "; more=1
+ table=; set -- /proc/[0-9]*/stat; set -f; IFS='
+'
+ set -- $(cat "$@"); IFS=$spaces  # a shell that reads a file itself takes each byte alone
+ for line; do
+  one=${line%%" "*}; case $line in [1-9]*") "[A-WY]*) ;; *) continue;; esac
+  set -- ${line##*") "}
+  [ "$1" = Z ] || table="$table $one:$2:$4:$1:${20}"
+ done
+ set +f; members=" "; more=1
  while [ "$more" ]; do
   more=
   for one in $table; do
@@ -168,7 +174,7 @@ CONTROL = (
     r"""umask 077; trap '' HUP INT QUIT TERM PIPE
 exec 3>&2 2>/dev/null
 say() { printf ':session-magics: %s\n' "$*" >&3; }
-d= leader= since= feeder= leads= host= strays= hit= asked=" " tty=/dev/null hangup=
+spaces=$IFS d= left=1 leader= since= feeder= leads= host= strays= hit= asked=" " tty=/dev/null hangup=
 """
     + PROCESSES
     + LOOKING
@@ -195,13 +201,15 @@ while read -r verb number one two; do
  R) reset "$one";;
  S) (stty rows "$one" cols "$two" <"$tty");;
  P) say "$number";;
+ X) left=; break;;
  L) look; say "$number" "$answer";;
  W) waiting; say "$number" "$wait" "$echo" "$canonical";;
  I) answer=key; interrupt "$one"; say "$number" "$answer";;
  M) missed;;
  N) kill -s KILL "$leader";;
  K) how=$one; [ "$how" = list ] || carriers
-    tree; [ "$members" != " " ] || { carriers; tree; }
+    tree
+    if [ "$members" = " " ]; then carriers; [ -z "$strays" ] || tree; fi
     alive=; for each in $members; do alive="$alive ${each%%:*}"; done
     case $how in
     ask) for each in $members; do
@@ -217,7 +225,7 @@ while read -r verb number one two; do
     say "$number" $alive;;
  esac
 done
-finish
+[ -z "$left" ] || finish
 kill -s KILL "$reader" $feeder
 rm -rf "$d"
 """

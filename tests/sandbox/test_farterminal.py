@@ -14,12 +14,10 @@ import pytest
 
 import dockers
 from dockers import Dockerd
-from farscripts import ScriptBackend
 from session_magics.backends import Link
 from session_magics.errors import SessionError, StartFailed
 from session_magics.model import Command, Exited, Lost
 from session_magics.registry import Registry
-from session_magics.sandbox.docker import DockerSandbox
 from session_magics.session import Session
 from session_magics.testing.rig import outcome, receive_until
 
@@ -28,6 +26,13 @@ dockerd, docker_host = dockers.dockerd, dockers.docker_host
 LIMIT = 10.0
 # Seconds for the waits of conditions between looks.
 STEP = 0.01
+
+
+def until(ready: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + LIMIT
+    while not ready():
+        assert time.monotonic() < deadline, f"not within {LIMIT:g} s: {what}"
+        time.sleep(STEP)
 
 
 @dataclass(frozen=True)
@@ -46,20 +51,24 @@ class Place:
     engine: Dockerd
     container: str
     registry: Registry
-    backend: ScriptBackend
+
+    @property
+    def name(self) -> str:
+        return f"container:{self.container}"
 
     @contextlib.contextmanager
     def shell(self, shell: str, *, stop: bool = True) -> Iterator[Live]:
-        name = "bash" if shell.endswith("bash") else "sh"
-        self.backend.shell = shell
-        session = self.registry.shell("cells", shell=name, lifetime="detached", rc=False)
+        session = self.registry.shell("cells", shell=shell, lifetime="detached", rc=False, on=self.name)
         try:
             with session.link() as link:
                 yield Live(session, link, self.commands)
         finally:
             if stop:
                 session.stop(now=True)
-                assert self.commands() == []
+                self.emptied()
+
+    def emptied(self) -> None:
+        until(lambda: self.commands() == [], f"nothing runs there: {self.commands()}")
 
     def commands(self) -> list[str]:
         """What runs in the container beside the process that keeps it."""
@@ -89,22 +98,13 @@ class Live:
         receive_until(self.link, lambda: self.link.begun(ticket), "the beginning")
         return ticket
 
-    def until(self, ready: Callable[[], object], what: str) -> None:
-        deadline = time.monotonic() + LIMIT
-        while not ready():
-            assert time.monotonic() < deadline, f"not within {LIMIT:g} s: {what}"
-            time.sleep(STEP)
-
 
 @contextlib.contextmanager
 def placed(engine: Dockerd, root: Path, image: str) -> Iterator[Place]:
     container = engine.run(image)
-    sandbox = DockerSandbox(container=container)
-    backend = ScriptBackend(sandbox)
     try:
-        yield Place(engine, container, Registry(root, backend=backend), backend)
+        yield Place(engine, container, Registry(root))
     finally:
-        sandbox.close()
         engine.remove(container)
 
 
@@ -114,16 +114,10 @@ def busybox(docker_host: Dockerd, root: Path) -> Iterator[Place]:
         yield place
 
 
-@pytest.fixture
-def gnu(docker_host: Dockerd, root: Path) -> Iterator[Place]:
-    with placed(docker_host, root, "bash") as place:
-        yield place
+SHELLS = [("busybox", "sh"), ("bash", "bash"), ("bash", "dash")]
 
 
-SHELLS = [("busybox", "/bin/sh"), ("bash", "/usr/bin/bash"), ("bash", "/usr/bin/dash")]
-
-
-@pytest.fixture(params=SHELLS, ids=lambda one: "-".join(one).replace("/", ""))
+@pytest.fixture(params=SHELLS, ids="-".join)
 def live(request: pytest.FixtureRequest, docker_host: Dockerd, root: Path) -> Iterator[Live]:
     """A shell in each kind of container; nothing of it is left there at the end."""
     image, shell = request.param
@@ -195,7 +189,7 @@ def test_an_interrupt_ends_a_cell(live: Live, text: str) -> None:
 
 def test_insisting_ends_a_program_that_ignores_interrupts(live: Live) -> None:
     ticket = live.begin("sh -c 'trap \"\" INT TERM; echo deaf; sleep 100 & wait; wait'")
-    live.until(lambda: b"deaf" in live.session.output(), "the program's word")
+    until(lambda: b"deaf" in live.session.output(), "the program's word")
     for _ in range(3):
         live.link.interrupt()
     assert live.answer(ticket).status == 137
@@ -204,7 +198,7 @@ def test_insisting_ends_a_program_that_ignores_interrupts(live: Live) -> None:
 
 def test_a_program_without_signals_gets_the_key(live: Live) -> None:
     ticket = live.begin("stty -isig -icanon -echo; echo raw; dd bs=1 count=1 2>/dev/null | od -An -tx1")
-    live.until(lambda: b"raw" in live.session.output(), "the modes")
+    until(lambda: b"raw" in live.session.output(), "the modes")
     live.link.interrupt()
     assert live.answer(ticket).output.split() == [b"raw", b"03"]
     assert live.run("stty -a | grep -c -e -isig") == Answer(b"0\n", 1, "done")
@@ -215,7 +209,7 @@ def test_a_program_without_signals_gets_the_key(live: Live) -> None:
 
 def test_a_prompt_is_seen_and_answered(live: Live) -> None:
     ticket = live.begin("printf 'name? '; read -r name; echo \"hello $name\"")
-    live.until(lambda: live.link.probe().kind != "no", "a look at the terminal")
+    until(lambda: live.link.probe().kind != "no", "a look at the terminal")
     assert live.link.probe().echo
     live.link.send(b"world\n")
     assert live.answer(ticket).output.endswith(b"hello world\n")
@@ -223,7 +217,7 @@ def test_a_prompt_is_seen_and_answered(live: Live) -> None:
 
 def test_a_password_is_asked_for_in_secret(live: Live) -> None:
     ticket = live.begin("stty -echo; printf 'password: '; read -r word; stty echo; echo; echo ${#word}")
-    live.until(lambda: not live.link.probe().echo, "the echo is off")
+    until(lambda: not live.link.probe().echo, "the echo is off")
     live.link.send(b"secret\n", secret=True)
     output = live.answer(ticket).output
     assert output == b"password: \n6\n"
@@ -236,6 +230,7 @@ def test_a_password_is_asked_for_in_secret(live: Live) -> None:
 
 def test_what_was_typed_and_not_read_is_no_input_of_the_next_cell(live: Live) -> None:
     live.link.send(b"left over\n")
+    until(lambda: b"left over" in live.session.output(), "the echo")
     ticket = live.begin('read -r line; echo "got $line"')
     live.link.send(b"mine\n")
     assert live.answer(ticket).output.endswith(b"got mine\n")
@@ -253,18 +248,18 @@ def test_a_program_ends_with_its_exact_status(busybox: Place) -> None:
         ("kill -INT $$", None, signal.SIGINT),
         ("kill -HUP $$", None, signal.SIGHUP),
     ):
-        session = busybox.registry.start("program", Command(("/bin/sh", "-c", text)))
+        session = busybox.registry.start("program", Command(("/bin/sh", "-c", text)), on=busybox.name)
         with contextlib.suppress(SessionError):
             session.wait(LIMIT)
         state = session.state()
         assert isinstance(state, Exited) and (state.code, state.signal) == (code, number), text
-        assert busybox.commands() == []
+        busybox.emptied()
 
 
 def test_the_environment_is_there_and_in_no_command_line(busybox: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     value = "it's a $secret\nof two lines"
     session = busybox.registry.start(
-        "program", Command(("/bin/sh", "-c", 'printf "%s|" "$TOKEN"; read x'), env={"TOKEN": value})
+        "program", Command(("/bin/sh", "-c", 'printf "%s|" "$TOKEN"; read x'), env={"TOKEN": value}), on=busybox.name
     )
     session.wait_for("|", LIMIT)
     assert session.output().replace(b"\r", b"") == value.encode() + b"|"
@@ -274,8 +269,8 @@ def test_the_environment_is_there_and_in_no_command_line(busybox: Place, monkeyp
 
 def test_a_program_that_is_not_there_is_named(busybox: Place) -> None:
     with pytest.raises(StartFailed, match="/no/such/program"):
-        busybox.registry.start("program", Command(("/no/such/program",)))
-    assert busybox.commands() == []
+        busybox.registry.start("program", Command(("/no/such/program",)), on=busybox.name)
+    busybox.emptied()
 
 
 # ------------------------------------------------------------------------ ends
@@ -284,26 +279,26 @@ def test_a_program_that_is_not_there_is_named(busybox: Place) -> None:
 def test_a_stop_leaves_nothing_there(live: Live) -> None:
     live.run("sleep 1000 & (trap '' HUP TERM; sleep 1001) & nohup sleep 1002 >/dev/null 2>&1 &")
     live.run("command -v setsid >/dev/null && setsid sleep 1003 </dev/null >/dev/null 2>&1 &")
-    live.until(lambda: len(live.commands()) >= 4, "the jobs")
+    until(lambda: len(live.commands()) >= 4, "the jobs")
     assert isinstance(live.session.stop(0.2), Exited)
 
 
 @pytest.mark.parametrize("what", ["container", "control", "terminal", "holder"])
 def test_a_broken_connection_is_no_status(busybox: Place, what: str) -> None:
-    with busybox.shell("/bin/sh", stop=False) as live:
+    with busybox.shell("sh", stop=False) as live:
         live.begin("sleep 100")
         began = time.monotonic()
         if what == "container":
             busybox.engine.remove(busybox.container)
         else:
             kill_client(live.session, what)
-        live.until(lambda: isinstance(live.session.state(), Lost), "the loss is on record")
+        until(lambda: isinstance(live.session.state(), Lost), "the loss is on record")
         assert time.monotonic() - began < 5.0
         state = live.session.state()
         assert isinstance(state, Lost)
         if what in ("control", "terminal"):
             assert "what ran there was ended" in state.reason
-        live.until(lambda: busybox.commands() == [], "nothing runs there")
+        busybox.emptied()
 
 
 def kill_client(session: Session, what: str) -> None:
