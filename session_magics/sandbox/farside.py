@@ -34,15 +34,20 @@ _RESTORE: Final = r"""
 __sm_h=$2 __sm_t=$3 __sm_l=$4
 shift 4
 if [ -n "$__sm_l" ]; then
-  while IFS= read -r __sm_w; do
-    __sm_w=$(command printf '%bx' "$__sm_w")
+  __sm_v=$IFS IFS='
+'
+  set -f
+  for __sm_w in $(command -p cat @DIR@/"$__sm_l"); do
+    __sm_w=$(command printf '%bx' "${__sm_w#.}")
     set -- "$@" "${__sm_w%x}"
-  done <@DIR@/"$__sm_l"
+  done
+  IFS=$__sm_v
+  set +f
   command -p rm -f @DIR@/"$__sm_l"
 fi
 __sm_b=$1 __sm_k=bare
 shift
-if { [ -d @DIR@ ] || (umask 077; command -p mkdir -p @DIR@); } && [ ! -L @DIR@ ] && [ -O @DIR@ ] && [ -w @DIR@ ]; then
+if { [ -d @DIR@ ] || (umask 077; command -p mkdir -p @DIR@); } && [ ! -L @DIR@ ] && [ -O @DIR@ ]; then
   __sm_w=
   if [ -f @DIR@/state ] && [ ! -L @DIR@/state ] && [ -O @DIR@/state ]; then
     IFS=' ' read -r __sm_v __sm_v __sm_w __sm_v <@DIR@/state
@@ -209,7 +214,7 @@ if [ "$2" != "$seen" ] && [ "$2" != any ]; then
   exit 3
 fi
 if [ -d "$1/state" ]; then false; elif [ -n "$3" ]; then printf '%s' "$3"; else cat; fi >>"$1/next" &&
-  mv -f -- "$1/next" "$1/state" && exit 0
+  exec mv -f -- "$1/next" "$1/state"
 rm -f -- "$1/next"
 exit 1
 """

@@ -115,7 +115,8 @@ class StatefulSandbox:
         big = [word[1:].partition("=")[0] for word in words if word[0] == "@"]
         text, load, sent = script(self.state_dir, f"call.{self._id}", self.carry, big), "", [body, *words]
         if not _sendable(sent):
-            data, load, sent = lines(sent), f"load.{token}", []
+            # A field of the shell: a first character keeps one that is empty.
+            data, load, sent = lines("." + word for word in sent), f"load.{token}", []
             put = self._far(PUT, load, stdin=data, shell=shell)
             if put.code:
                 why = os.fsdecode(put.stderr).strip().rpartition("\n")[2] or "not a directory of this user"

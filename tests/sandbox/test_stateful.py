@@ -110,12 +110,16 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.fixture
-def far(place: tuple[str, Executes], request: pytest.FixtureRequest, busybox: str) -> Iterator[Far]:
-    _, shell = request.node.callspec.params["place"]
+def far(place: tuple[str, Executes], request: pytest.FixtureRequest, links: Path) -> Iterator[Far]:
+    name, shell = request.node.callspec.params["place"]
     _, sandbox = place
+    if name in ("local", "ssh") and shell in ("ash", "sh"):
+        shell = str(links / shell)
+        if not Path(shell).exists():
+            pytest.skip("busybox is not installed")
     work = f"/tmp/sm-{secrets.token_hex(6)}"
     assert sandbox.exec(Command(("sh", "-c", f"umask 022; mkdir {work}"))).code == 0
-    far = Far(sandbox, busybox if shell == "ash" else shell, work, f"{work}/deep/state")
+    far = Far(sandbox, shell, work, f"{work}/deep/state")
     yield far
     for session in far.sessions:
         session.close()
@@ -124,22 +128,16 @@ def far(place: tuple[str, Executes], request: pytest.FixtureRequest, busybox: st
 
 
 @pytest.fixture(scope="session")
-def busybox(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Path of a busybox that is an ash, for every user."""
-    found = shutil.which("busybox")
-    if found is None:
-        pytest.skip("busybox is not installed")
-    link = Path("/tmp") / f"sm-busybox-{secrets.token_hex(4)}" / "ash"
-    link.parent.mkdir(mode=0o755)
-    link.parent.chmod(0o755)
-    link.symlink_to(found)
-    return str(link)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _no_busybox(busybox: str) -> Iterator[None]:
-    yield
-    shutil.rmtree(Path(busybox).parent)
+def links() -> Iterator[Path]:
+    """A folder with other names of shells: a busybox that is an ash, a bash that is sh; for every user."""
+    folder = Path(f"/tmp/sm-links-{secrets.token_hex(4)}")
+    folder.mkdir()
+    folder.chmod(0o755)
+    for name, program in (("ash", "busybox"), ("sh", "bash")):
+        if found := shutil.which(program):
+            (folder / name).symlink_to(found)
+    yield folder
+    shutil.rmtree(folder)
 
 
 def everywhere(places: list[tuple[str, str]] = PLACES) -> pytest.MarkDecorator:
@@ -204,33 +202,29 @@ def test_a3_directory_and_exports_carry_over(far: Far) -> None:
     assert session.exec(far.command("exit 7")).code == 7
 
 
-@everywhere()
-@pytest.mark.parametrize(
-    "body",
-    [
-        *(
-            "true",
-            "",
-            "exit 7",
-            "(exit 5)",
-            "false",
-            "no-such-program",
-            "/",
-            "kill -KILL $$",
-            "kill -TERM $$",
-            "exit 200",
-        ),
-        *("sh -c 'kill -KILL $$'; exit $?", "exec true", "exec no-such", "exec sh -c 'exit 137'", "exit 137"),
-        *("trap 'exit 9' EXIT; exit 3", "trap 'echo $?' 0; exit 3", "trap 'echo x' EXIT; trap - EXIT; exit 4"),
-        *("set -e; trap 'echo $?' EXIT; false; echo", "(trap 'echo sub' EXIT); echo top", "echo $0 $#", "return 4"),
-        *("set -e; false; echo", "set -u; echo $NO", "if", "cd /no/such", "trap '' TERM; trap", "set -- a b; exit $#"),
-    ],
+STATUSES = (
+    *("true", "", "exit 7", "(exit 5)", "false", "no-such-program", "/", "kill -KILL $$", "kill -TERM $$", "exit 200"),
+    *("sh -c 'kill -KILL $$'; exit $?", "exec true", "exec no-such", "exec sh -c 'exit 137'", "exit 137"),
+    *("trap 'exit 9' EXIT; exit 3", "trap 'echo $?' 0; exit 3", "trap 'echo x' EXIT; trap - EXIT; exit 4"),
+    *("set -e; trap 'echo $?' EXIT; false; echo", "(trap 'echo sub' EXIT); echo top", "echo $0 $#", "return 4"),
+    *(
+        "set -e; false; echo",
+        "set -u; echo $NO",
+        "if",
+        "cd /no/such",
+        "trap '' TERM; trap '' EXIT",
+        "set -- a b; exit $#",
+    ),
 )
-def test_a4_status_and_output_are_those_of_the_shell(far: Far, body: str) -> None:
-    plain, stateful = far.plain(body), far.session().exec(far.command(body, far.work))
-    output = stateful.stdout if "TERM; trap" not in body else b"\n".join(stateful.stdout.splitlines()[-1:]) + b"\n"
-    assert (stateful.code, output) == (plain.code, plain.stdout)
-    assert bool(stateful.stderr) == bool(plain.stderr)
+
+
+@everywhere()
+def test_a4_status_and_output_are_those_of_the_shell(far: Far) -> None:
+    session = far.session()
+    for body in STATUSES:
+        plain, stateful = far.plain(body), session.exec(far.command(body, far.work))
+        assert (stateful.code, stateful.stdout) == (plain.code, plain.stdout), body
+        assert bool(stateful.stderr) == bool(plain.stderr), body
 
 
 @everywhere()
@@ -257,9 +251,10 @@ BODIES = [
 
 
 @everywhere()
-@pytest.mark.parametrize("body", BODIES)
-def test_a6_a_body_arrives_as_it_is(far: Far, body: str) -> None:
-    assert good(far.session().exec(far.command(body))) == far.plain(body).stdout.decode()
+def test_a6_a_body_arrives_as_it_is(far: Far) -> None:
+    session = far.session()
+    for body in BODIES:
+        assert good(session.exec(far.command(body))) == far.plain(body).stdout.decode()
 
 
 @everywhere()
@@ -289,22 +284,23 @@ def test_a7_close_removes_the_state(far: Far) -> None:
     assert far.plain(f"ls {far.state}; rm -r {far.state}").stdout == b"mine\n"
 
 
-@everywhere()
-@pytest.mark.parametrize(
-    ("end", "code"),
-    [
-        *[("exit 7", 7), ("set -e\nfalse", 1), ("set -u\necho $NO", None), ("return 4", None), ("\nif", 2)],
-        *[("trap 'exit 9' EXIT", 9), ("trap 'echo bye' EXIT; exit 3", 3), ("trap 'echo bye' EXIT TERM\nexit 3", 3)],
-        *[("trap - 0; trap 'exit 8' 0; set -e; false", 8), ("exec 2>/dev/null; exit 6", 6), ("set -eux; exit 5", 5)],
-        *[("IFS=x; set -f; exit 5", 5), ("export PATH=; exit 5", 5), ("(exit 6)", 6), ("trap exit EXIT; exit 5", 5)],
-    ],
+ENDS: tuple[tuple[str, int | None], ...] = (
+    *(("exit 7", 7), ("set -e\nfalse", 1), ("set -u\necho $NO", None), ("return 4", None), ("\nif", 2)),
+    *(("trap 'exit 9' EXIT", 9), ("trap 'echo bye' EXIT; exit 3", 3), ("trap 'echo bye' EXIT TERM\nexit 3", 3)),
+    *(("trap - 0; trap 'exit 8' 0; set -e; false", 8), ("exec 2>/dev/null; exit 6", 6), ("set -eux; exit 5", 5)),
+    *(("IFS=x; set -f; exit 5", 5), ("export PATH=; exit 5", 5), ("(exit 6)", 6), ("trap exit EXIT; exit 5", 5)),
 )
-def test_a8_state_is_kept_whatever_ends_the_body(far: Far, end: str, code: int | None) -> None:
-    session = far.session()
-    result = session.exec(far.command(f"cd {far.work}; export KEPT='a b'\n{end}"))
-    assert (result.warnings, result.lost, result.cwd) == ((), (), far.work)
-    assert result.code == code or (code is None and result.code)
-    assert good(session.exec(far.command('pwd; echo "$KEPT"'))) == f"{far.work}\na b\n"
+
+
+@everywhere()
+def test_a8_state_is_kept_whatever_ends_the_body(far: Far) -> None:
+    for number, (end, code) in enumerate(ENDS):
+        session = far.session()
+        result = session.exec(far.command(f"cd {far.work}; export KEPT='a {number}'\n{end}"))
+        assert (result.warnings, result.lost, result.cwd) == ((), (), far.work), end
+        assert result.code == code or (code is None and result.code), end
+        assert good(session.exec(far.command('pwd; echo "$KEPT"'))) == f"{far.work}\na {number}\n"
+        session.close()
 
 
 @everywhere()
@@ -335,7 +331,7 @@ def test_a9_removals_are_remembered_and_call_values_stay_in_the_call(far: Far) -
 def test_a10_a_damaged_state_file_is_a_warning(far: Far) -> None:
     planted = f"{far.work}/planted"
     attack = f"session-magics 1 ab {'0' * 64}\n=A=$(touch {planted})\nf: >{planted}\n"
-    for damage in (
+    damages = (
         "head -c 30 state >x; mv x state",
         'sed "s/=A=1/=A=2/" state >x; mv x state',
         ": >state",
@@ -343,7 +339,8 @@ def test_a10_a_damaged_state_file_is_a_warning(far: Far) -> None:
         "rm state; mkdir state",
         f"printf %s {shlex.quote(attack)} >state",
         "rm state; echo x >y; ln -s y state",
-    ):
+    )
+    for damage in damages if isinstance(far.place, LocalSandbox) else damages[:2]:
         for new in (False, True):
             session = far.session()
             good(session.exec(far.command("export A=1")))
@@ -380,6 +377,11 @@ def test_a10_names_that_belong_to_the_shell_do_no_harm(far: Far) -> None:
 @everywhere()
 def test_a11_a_directory_that_cannot_be_used_changes_neither_status_nor_output(far: Far) -> None:
     good(far.session().exec(far.command("export A=1")))
+    if far.plain("id -u").stdout != b"0\n":  # root may write everywhere
+        far.plain(f"chmod 500 {far.state}")
+        result = far.session().exec(far.command("echo $A; export A=2; exit 3"))
+        assert (result.code, result.stdout, result.stderr) == (3, b"1\n", b"") and result.warnings
+        far.plain(f"chmod 700 {far.state}")
     for damage in (f"rm -r {far.state}; echo file >{far.state}", f"rm {far.state}; ln -s /tmp {far.state}"):
         assert far.plain(damage).code == 0
         for body, code in (("echo $A; export A=2", 0), ("echo $A; exit 3", 3)):
@@ -435,28 +437,16 @@ def test_a14_parallel_calls_lose_nothing(far: Far) -> None:
 
 @everywhere()
 def test_a14_nor_do_those_of_several_objects(far: Far) -> None:
-    sessions = [far.session() for _ in range(4)]
-    with ThreadPoolExecutor(4) as pool:
-        for round_ in range(3):
+    sessions = [far.session() for _ in range(3)]
+    with ThreadPoolExecutor(3) as pool:
+        for round_ in range(2):
             work = [(session, f"export N{number}_{round_}=1") for number, session in enumerate(sessions)]
             assert not [
                 result for result in pool.map(lambda each: each[0].exec(far.command(each[1])).warnings, work) if result
             ]
-    names = [f"$N{number}_{round_}" for number in range(4) for round_ in range(3)]
+    shown = "".join(f"${{N{number}_{round_}}}" for number in range(3) for round_ in range(2))
     for session in sessions:
-        assert (
-            good(
-                session.exec(
-                    far.command(
-                        f"echo {''.join(names)}".replace("$N", "${N")
-                        .replace("_0", "_0}")
-                        .replace("_1", "_1}")
-                        .replace("_2", "_2}")
-                    )
-                )
-            )
-            == "1" * 12 + "\n"
-        )
+        assert good(session.exec(far.command(f"echo {shown}"))) == "111111\n"
 
 
 @everywhere()
@@ -597,7 +587,7 @@ def test_every_body_does_what_it_does_without(far: Far, body: str) -> None:
     plain, stateful = far.plain(body), far.session().exec(far.command(body, far.work))
     assert (stateful.stdout, stateful.warnings, stateful.lost) == (plain.stdout, (), ())
     # After a body with an error of syntax bash ends with the status of the line before, and its eval with 2.
-    quirk = far.bash and b"syntax error" in stateful.stderr or b"unexpected EOF" in stateful.stderr
+    quirk = far.bash and (b"syntax error" in stateful.stderr or b"unexpected EOF" in stateful.stderr)
     assert stateful.code == plain.code or (quirk and stateful.code == 2)
 
 
