@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import threading
 import time
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -67,12 +68,9 @@ class Connection:
         self.closed = False
         self._said = ""
         self._folder = Path(tempfile.mkdtemp(prefix="sm"))
+        self._discard = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._mark = secrets.token_hex(16)
-        try:
-            self._master = self._start()
-        except BaseException:
-            shutil.rmtree(self._folder)
-            raise
+        self._master = self._start()
         try:
             self.noisy = self._greeted()
             """Whether the login shell's start-up files print."""
@@ -200,7 +198,7 @@ class Connection:
         for stream in (self._master.stdin, self._master.stdout):
             if stream is not None:
                 stream.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._discard()
 
 
 def explained(errors: str, host: str) -> str:

@@ -245,9 +245,9 @@ def test_a_host_that_cannot_be_reached_says_what_to_do(opened: Opened, host: str
 
 def test_a_name_that_is_nobodys_says_so(tmp_path: Path) -> None:
     (tmp_path / "config").touch()
-    with contextlib.closing(SSHSandbox("no.such.host.invalid", config=tmp_path / "config")) as sandbox:
-        with pytest.raises(SandboxError, match="resolve.*look at the name"):
-            sandbox.exec(Command(("true",)))
+    sandbox = SSHSandbox("no.such.host.invalid", config=tmp_path / "config")
+    with pytest.raises(SandboxError, match="look at the name"):
+        sandbox.exec(Command(("true",)))
 
 
 def test_a_host_that_answers_nothing_is_given_up() -> None:
