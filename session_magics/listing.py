@@ -109,6 +109,9 @@ class Listing(list[SessionInfo]):
     ``rows`` has what the table has, ``labels`` those that were asked for.
     """
 
+    fixed = False
+    """Whether it stays as it is: some of its sessions are not of this machine."""
+
     def __init__(self, rows: Sequence[Row], labels: Mapping[str, str]) -> None:
         super().__init__(row.info for row in rows)
         self.rows, self.labels = rows, labels

@@ -9,6 +9,7 @@ from argparse import Namespace
 from session_magics.cli.follow import Follower
 from session_magics.cli.words import PROGRAM
 from session_magics.endings import over
+from session_magics.engines import EngineSession
 from session_magics.errors import UsageMistake
 from session_magics.listing import Listing
 from session_magics.model import describe
@@ -58,7 +59,7 @@ class Desk(Verbs):
             raise UsageMistake("--lifetime kernel: a command line is over at once, and so would be the session")
         return super()._start(words)
 
-    def _follow(self, session: Session, lines: int) -> None:
+    def _follow(self, session: Session | EngineSession, lines: int) -> None:
         """As long as it lasts: there is no page that would suffer."""
         end = session.info().log_bytes
         write = self._print_json if self._follows_json else self._print
@@ -100,7 +101,7 @@ class Desk(Verbs):
 def _text(value: object) -> str | None:
     """What to print of a value; None: nothing."""
     match value:
-        case Session():
+        case Session() | EngineSession():
             info = value.info()
             shown = f"{info.name} {describe(info.state)}" + (f", pid {info.pid}" if info.pid else "")
         case Listing() if sys.stdout.isatty():

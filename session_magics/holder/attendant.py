@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from session_magics.holder.child import Terminal
     from session_magics.holder.command import Active
+    from session_magics.holder.farterminal import FarPipe
     from session_magics.holder.loop import Loop
     from session_magics.holder.pipe import Pipe
 
@@ -34,7 +35,7 @@ class Attendant:
         self,
         loop: Loop,
         terminal: Terminal,
-        pipe: Pipe,
+        pipe: Pipe | FarPipe,
         keys: tuple[bytes, bytes] | None,
         deaf: Callable[[], None],
     ) -> None:

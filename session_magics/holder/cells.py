@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _signal
 import binascii
 import os
 import time
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from session_magics.holder.child import Terminal
+    from session_magics.holder.farterminal import FarPipe, FarTerminal
     from session_magics.holder.logfile import LogWriter
     from session_magics.holder.loop import Loop
 
@@ -61,7 +61,7 @@ class Shell:
         self._cutter = Cutter()
         self._records = Records()
         self._flags = self._traps = b""
-        self._pipe: Pipe | None = None
+        self._pipe: Pipe | FarPipe | None = None
         self._attendant: Attendant | None = None
         self._at_prompt = False  # of a shell that has to be asked by a key: that it reads keys
         self._fifo = open_fifo("records")
@@ -76,16 +76,34 @@ class Shell:
         self._flags = self._traps = b""
         initial = self.dialect.init(terminal.tty_path)
         for name, text in self.dialect.files().items():
-            fd = os.open(name, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-            os.write(fd, text)
-            os.close(fd)
+            terminal.put(name, text)
         if self.dialect.keys:
             os.close(commands)
             commands = open_fifo("lines")
-        self._pipe = Pipe(self.loop, commands, lambda: self._pipe_gone(terminal))
+        pipe = Pipe(self.loop, commands, lambda: self._pipe_gone(terminal))
         keys = self.dialect.keys
-        self._attendant = Attendant(self.loop, terminal, self._pipe, keys, lambda: self._deaf(terminal))
-        self._pipe.send(initial)
+        self._begin(pipe, Attendant(self.loop, terminal, pipe, keys, lambda: self._deaf(terminal)), initial, cwd)
+
+    def adopt_far(self, terminal: FarTerminal, *, cwd: bytes) -> None:
+        """Take a shell that was just started in another place."""
+        from session_magics.holder.farattendant import FarAttendant  # only where there is another place
+
+        self.terminal = terminal
+        self.replaced = self.ready = self._at_prompt = False
+        self._flags = self._traps = b""
+        self.dialect.directory, terminal.take_records = terminal.directory, self._take_records
+        initial = self.dialect.init(terminal.tty_path)
+        for name, text in self.dialect.files().items():
+            terminal.put(name, text)
+        attendant = FarAttendant(self.loop, terminal, lambda: self._deaf(terminal), self._is_replaced)
+        self._begin(terminal.commands, attendant, initial, cwd)
+
+    def _is_replaced(self) -> None:
+        self.replaced = True
+
+    def _begin(self, pipe: Pipe | FarPipe, attendant: Attendant, initial: bytes, cwd: bytes) -> None:
+        terminal, self._pipe, self._attendant = self.terminal, pipe, attendant
+        pipe.send(initial)
         first = self.dialect.start_up if self._rc else b":"
         restore = self.dialect.restore(self.environment, self.cwd or cwd)
         self.waiting[:0] = [Request(text, hidden=True, done=self._started) for text in (first, restore)]
@@ -96,7 +114,7 @@ class Shell:
         """A command of ours is over: after the second the shell is the user's."""
         self.ready = finished.state == "done" and not any(one.hidden for one in self.waiting)
 
-    def _start_limit(self, terminal: Terminal) -> None:
+    def _start_limit(self, terminal: Terminal | None) -> None:
         if self.terminal is not terminal or self.ready:
             return
         if self.active is None and self._attendant is not None:
@@ -197,6 +215,9 @@ class Shell:
             data = os.read(self._fifo, 1 << 20)
         except BlockingIOError:
             return
+        self._take_records(data)
+
+    def _take_records(self, data: bytes) -> None:
         for kind, body in self._records.feed(data, self._number):
             active = self.active
             if kind == b"V":
@@ -345,7 +366,7 @@ class Shell:
         """The shell cannot report any more: another one has to take its place."""
         self.notice = b"the shell could not report any more, as functions or limits that it needs were changed; "
         self.notice += self._restarted()
-        os.kill(terminal.pid, _signal.SIGKILL)
+        terminal.kill_program()
 
     def _restarted(self) -> bytes:
         kept = f"it was restarted in {os.fsdecode(self.cwd)} with its exported environment"

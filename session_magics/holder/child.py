@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import _signal
 import errno
+import fcntl
 import os
+import struct
 import termios
 
-from session_magics.holder import processes
+from session_magics.holder import processes, trees
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any, NoReturn
 
 READ_BYTES = 128 * 1024
@@ -57,6 +59,8 @@ class Terminal:
     """Seconds until ``write`` is worth another try where it took nothing; 0: as soon as ``pty_fd`` is writable."""
     answers = False
     """Whether the terminal itself answers what programs ask it."""
+    far = False
+    """Whether its program runs in another place, where nothing can be asked without waiting (see FarTerminal)."""
 
     def __init__(self, pid: int, pty_fd: int, tty_path: bytes, tty_fd: int = -1) -> None:
         self.pid, self.pty_fd, self.tty_path = pid, pty_fd, tty_path
@@ -110,7 +114,7 @@ class Terminal:
     def resize(self, rows: int, columns: int) -> None:
         """Set the size; the foreground group gets SIGWINCH. Harmless after the end."""
         try:
-            termios.tcsetwinsize(self.pty_fd, (rows, columns))
+            set_size(self.pty_fd, rows, columns)
         except OSError:
             pass
 
@@ -121,6 +125,12 @@ class Terminal:
     def canonical(self) -> bool:
         """Whether input is handed over line by line."""
         return bool(termios.tcgetattr(self.tty_fd)[3] & termios.ICANON)
+
+    def probe(self, then: Callable[[str, bool, bool], None]) -> None:
+        """Tell how input is awaited, and the modes ECHO and ICANON (see ``waiting.probe``)."""
+        from session_magics.holder import waiting  # as most sessions are never asked
+
+        then(*waiting.probe(self.tty_fd, os.fsdecode(self.tty_path), self.pid, self.foreground()))
 
     def interrupts(self) -> bool:
         """Whether Ctrl-C means a signal (a full-screen program may have switched that off)."""
@@ -134,6 +144,24 @@ class Terminal:
         """Signal that group as the terminal does for a key."""
         processes.signal_foreground(self.pty_fd, number)
 
+    def interrupt_there(self, rung: int) -> bool:
+        """Have the foreground group interrupted where it runs, as that place can; False: it is to be done from here."""
+        return False
+
+    def missed_there(self) -> bool:
+        """The same for an interrupt that was lost."""
+        return False
+
+    def left_behind(self) -> bool:
+        """Whether anything of the program lives on."""
+        return bool(trees.descendants(os.getpid()))
+
+    def put(self, name: str, data: bytes) -> None:
+        """Make a file for the program, in the directory that its shell is told of."""
+        fd = os.open(name, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        os.write(fd, data)
+        os.close(fd)
+
     def reset(self) -> None:
         """Bring back the modes the terminal had at the start, and drop what was typed and not read."""
         if termios.tcgetattr(self.tty_fd) != self._sane:
@@ -145,6 +173,10 @@ class Terminal:
         if self.tty_fd >= 0:
             os.close(self.tty_fd)
             self.tty_fd = -1
+
+    def kill_program(self) -> None:
+        """SIGKILL to the program alone."""
+        os.kill(self.pid, _signal.SIGKILL)
 
     def kill(self) -> None:
         """SIGKILL to the program and its group."""
@@ -161,6 +193,11 @@ class Terminal:
             self.pty_fd = -1
 
 
+def set_size(fd: int, rows: int, columns: int) -> None:
+    """Set a terminal's size; OSError if it is none. (``termios.tcsetwinsize`` is younger than far Pythons may be.)"""
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+
 def _prepare(report: int, size: tuple[int, int], stdin: int | None, raw_lines: bool, umask: int) -> None:
     """In the child, between fork and exec: terminal modes, signals, standard input."""
     os.umask(umask)
@@ -169,7 +206,7 @@ def _prepare(report: int, size: tuple[int, int], stdin: int | None, raw_lines: b
         modes[1] &= ~termios.ONLCR
     modes[3] |= termios.NOFLSH  # or the line discipline throws away output that was not read yet at Ctrl-C
     termios.tcsetattr(1, termios.TCSANOW, modes)
-    termios.tcsetwinsize(1, size)
+    set_size(1, *size)
     os.write(report, os.fsencode(os.ttyname(1)) + b"\0")
     if stdin is not None:
         os.dup2(stdin, 0)

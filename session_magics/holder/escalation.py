@@ -37,6 +37,8 @@ class Escalation:
         now = time.monotonic()
         self.rung = self.rung + 1 if now - self._last < AGAIN_WITHIN else 0
         self._last = now
+        if terminal.interrupt_there(self.rung):
+            return
         group = terminal.foreground()
         shell_itself = group == terminal.pid
         if self.rung == 0 or (self.rung == 1 and shell_itself):
@@ -59,6 +61,8 @@ class Escalation:
         It hit a program that was ending anyway, or a shell that was about to start one or had just become it, and the
         program runs on as if nothing had been. Programs that catch INT have their own ideas, and get it once.
         """
+        if terminal.missed_there():
+            return
         group, shell = terminal.foreground(), terminal.pid
         if not self._hit or group is None or not terminal.interrupts():
             return

@@ -11,7 +11,7 @@ from session_magics.holder.child import SpawnError, Terminal
 from session_magics.holder.escalation import Escalation
 from session_magics.holder.logfile import LOG_CAP, LogWriter
 from session_magics.holder.loop import READ, WRITE, Loop
-from session_magics.holder.opening import open_pane, open_pty, open_shell
+from session_magics.holder.opening import open_away, open_pane, open_pty, open_shell
 from session_magics.holder.queries import Answerer
 from session_magics.holder.requests import Requests
 from session_magics.holder.restarts import Restarts
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from session_magics.holder.cells import Shell
+    from session_magics.holder.farstop import FarStopping
     from session_magics.holder.launch import Launch
     from session_magics.holder.loop import Timer
 
@@ -67,7 +68,11 @@ class Holder:
         self._leaving: Timer | None = None
         self.restarts = Restarts(self)
         self._last_words: float | None = None  # until when what others wrote after the program is waited for
-        self.stopping = Stopping(self)
+        self.stopping: Stopping | FarStopping = Stopping(self)
+        if launch.control:
+            from session_magics.holder.farstop import FarStopping
+
+            self.stopping = FarStopping(self)
         self.over = False
         self.orphaned = False
         """Whether what the session ends with has ended: nothing starts it again here, where nobody would end it."""
@@ -87,12 +92,18 @@ class Holder:
         self._spawn()
         self.loop.on_end(self.launch.owner, self._owner_gone)
         self.loop.on_end(self.launch.parent, self._parent_gone)
+        if self.launch.forsaken:
+            from session_magics.holder.forsaken import Forsaken  # of sessions that a relay is to come back to
+
+            Forsaken(self.loop, self.server, self.launch.forsaken, self._owner_gone)
 
     def _spawn(self) -> None:
         launch = self.launch
         first = self.generation == launch.generation
         if launch.tmux:
             self.terminal = open_pane(self.loop, launch, self.size, self._umask, self)
+        elif launch.control:
+            self.terminal = open_away(self.shell, self.loop, launch, self.size, self)
         elif self.shell is None:
             self.terminal = open_pty(launch, self.size, self._umask)
         else:
@@ -269,8 +280,9 @@ class Holder:
         if not self.over or self.stopping.active:
             return
         self.loop.cancel(self._leaving)
-        if trees.descendants(os.getpid()):
-            hears = self._subreaper and not self.launch.tmux  # of other panes tmux alone hears
+        if self.terminal.left_behind() if self.terminal is not None else trees.descendants(os.getpid()):
+            away = self.launch.tmux or self.launch.control  # of other panes tmux alone hears
+            hears = self._subreaper and not away
             self._leaving = self.loop.later(LINGER_CHECK[hears], self.leave)
             return
         if self._last_words is None and self.terminal is not None:
@@ -344,3 +356,7 @@ class Holder:
         if self.shell is not None:
             self.shell.close()
         self.log.close()
+        if self.launch.cleanup:
+            from session_magics.holder.control import run_to_its_end
+
+            run_to_its_end(self.launch.cleanup)

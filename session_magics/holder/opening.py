@@ -9,6 +9,7 @@ from session_magics.holder.child import Terminal, spawn
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from session_magics.holder.cells import Shell
+    from session_magics.holder.farterminal import Ends as FarEnds
     from session_magics.holder.launch import Launch
     from session_magics.holder.loop import Loop
     from session_magics.holder.pane import Ends
@@ -32,6 +33,17 @@ def open_shell(shell: Shell, launch: Launch, size: tuple[int, int], umask: int, 
     finally:
         os.close(theirs)
     shell.adopt(terminal, ours, cwd=launch.cwd)
+    return terminal
+
+
+def open_away(shell: Shell | None, loop: Loop, launch: Launch, size: tuple[int, int], ends: FarEnds) -> Terminal:
+    """A program or a shell in another place that has no Python; raises SpawnError."""
+    from session_magics.holder import farterminal
+
+    if shell is None:
+        return farterminal.open_far(loop, launch, size, ends, launch.argv, shell=False)
+    terminal = farterminal.open_far(loop, launch, size, ends, shell.dialect.argv, shell=True)
+    shell.adopt_far(terminal, cwd=launch.cwd or b".")
     return terminal
 
 

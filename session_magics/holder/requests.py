@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
-
-from session_magics.holder import waiting, wire
+from session_magics.holder import wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from session_magics.holder.command import Finished
+    from session_magics.holder.command import Caller
     from session_magics.holder.holder import Holder
     from session_magics.holder.server import Client
 
 SIZE_LIMIT = 0xFFFF
 """Rows and columns that the terminal's size has room for."""
+CALLERS_KEPT = 8
+"""Cells with a token of which it is known what became of them; a relay asks for the newest, hidden ones in between."""
 NO_INDEX = 1 << 62
 """Index size that is never reached: who runs a cell waits for its output alone."""
 
@@ -23,6 +23,7 @@ class Requests:
 
     def __init__(self, holder: Holder) -> None:
         self._holder = holder
+        self._callers: dict[bytes, Caller] = {}
         self._verbs = {
             wire.WATCH: self._watch, wire.INPUT: self._input, wire.RESIZE: self._resize,
             wire.INTERRUPT: self._interrupt, wire.RUN: self._run, wire.PROBE: self._probe, wire.STOP: self._stop,
@@ -48,7 +49,13 @@ class Requests:
             return  # keys that came while we could not answer: whoever typed them was told that they are dropped
         if terminal is None or terminal.tty_fd < 0:
             client.send(wire.ERROR, request, b"not-running", b"")
-        elif secret and terminal.echoes():
+        elif secret and terminal.far:
+            terminal.probe(lambda _wait, echo, _canonical: self._type(client, request, data, shown=echo))
+        else:
+            self._type(client, request, data, shown=secret and terminal.echoes())
+
+    def _type(self, client: Client, request: bytes, data: bytes, *, shown: bool) -> None:
+        if shown:
             client.send(wire.ERROR, request, b"not-masked", b"")
         elif self._holder.type(data):
             client.send(wire.OK, request)
@@ -64,9 +71,11 @@ class Requests:
         client.send(wire.OK, fields[0])
 
     def _run(self, client: Client, fields: list[bytes]) -> None:
-        request, text, hidden = fields[0], fields[1], fields[2:3] == [b"1"]
+        request, text, hidden, token = fields[0], fields[1], fields[2:3] == [b"1"], b"".join(fields[3:4])
         shell = self._holder.shell
-        if shell is None:
+        if token in self._callers:
+            self._callers[token].moved(client, request)
+        elif shell is None:
             client.send(wire.ERROR, request, b"no-shell", b"")
         elif b"\0" in text:
             client.send(wire.ERROR, request, b"bad-text", b"a cell cannot hold a NUL character")
@@ -75,27 +84,27 @@ class Requests:
         elif shell.busy:
             client.send(wire.ERROR, request, b"busy", shell.busy)
         else:
-
-            def done(finished: Finished) -> None:
-                client.send(wire.DONE, request, *finished.fields())
-
-            def begun(number: int, begin: int, notice: bytes) -> None:
-                client.send(wire.BEGUN, request, b"%d" % number, b"%d" % begin, notice)
+            from session_magics.holder.command import Caller, Request  # loaded with a shell, and nobody else needs it
 
             client.watch = (shell.visible_end, NO_INDEX)
-            from session_magics.holder.command import Request  # it is loaded with a shell, and nobody else needs it
-
-            shell.run(Request(text, hidden=hidden, done=done, begun=begun))
+            caller = Caller(client, request)
+            if token:
+                self._callers[token] = caller
+                if len(self._callers) > CALLERS_KEPT:
+                    del self._callers[next(iter(self._callers))]
+            shell.run(Request(text, hidden=hidden, done=caller.done, begun=caller.begun))
 
     def _probe(self, client: Client, fields: list[bytes]) -> None:
         terminal = self._holder.terminal
         if terminal is None or terminal.tty_fd < 0:
             client.send(wire.ERROR, fields[0], b"not-running", b"")
             return
-        path, group = os.fsdecode(terminal.tty_path), terminal.foreground()
-        wait, echo, canonical = waiting.probe(terminal.tty_fd, path, terminal.pid, group)
-        self._holder.hear()  # what it said before it waited is to be found in the log
-        client.send(wire.OK, fields[0], wait.encode(), b"%d" % echo, b"%d" % canonical)
+
+        def told(wait: str, echo: bool, canonical: bool) -> None:
+            self._holder.hear()  # what it said before it waited is to be found in the log
+            client.send(wire.OK, fields[0], wait.encode(), b"%d" % echo, b"%d" % canonical)
+
+        terminal.probe(told)
 
     def _stop(self, client: Client, fields: list[bytes]) -> None:
         request, holder, generation = fields[0], self._holder, self._holder.generation

@@ -139,7 +139,7 @@ class SessionMagics(Magics):
 
     def display_listing(self, listing: Listing) -> None:
         """How a Listing is shown as the value of a cell. NotImplementedError: as any other value."""
-        if not self.live:
+        if not self.live or listing.fixed:
             raise NotImplementedError
         from session_magics.display.table import show_table
 

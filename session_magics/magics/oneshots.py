@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from session_magics.errors import CellCommandError, UsageMistake
+from session_magics.errors import CellCommandError, SessionError, UsageMistake
 from session_magics.model import Command
 from session_magics.text import LineModel, plain
 
 if TYPE_CHECKING:
     from session_magics.display.cell import Writer
     from session_magics.registry import Registry
+    from session_magics.sandbox import Sandbox
     from session_magics.sandbox.stateful import StatefulResult, StatefulSandbox
     from session_magics.verbs.parser import CellOptions
 
@@ -29,40 +30,40 @@ class OneShots:
 
     def __init__(self, ip: InteractiveShell, registry: Registry, defaults: Any) -> None:
         self._ip, self._registry, self._defaults = ip, registry, defaults
-        self._sandboxes: dict[str, tuple[str, StatefulSandbox]] = {}
+        self._sandboxes: dict[str, tuple[str, Sandbox, StatefulSandbox]] = {}
 
     def close(self) -> None:
         """Remove what is kept at each place, and give the places up."""
-        for _, stateful in self._sandboxes.values():
-            with contextlib.suppress(Exception):  # a place that is gone has nothing to be removed
+        for _, sandbox, stateful in self._sandboxes.values():
+            with contextlib.suppress(SessionError):  # a place that is gone has nothing to be removed
                 stateful.close()
-            stateful.sandbox.close()
+            sandbox.close()
         self._sandboxes.clear()
 
     def run(self, options: CellOptions, body: str, writer: Writer) -> None:
         """Run one cell, and show what it has printed. Raises CellCommandError, SandboxError, UsageMistake."""
         _check(options)
-        stateful = self._stateful(options)
-        shells = stateful.sandbox.probe().shells
+        sandbox, stateful = self._sandbox(options)
+        shells = sandbox.probe().shells
         name = options.shell or next((one for one in (self._defaults.shell_program, "bash") if one in shells), "sh")
         timeout = self._defaults.timeout if options.timeout is None else options.timeout
         command = Command((shells.get(name, name), "-c", body), options.cwd, dict(options.env))
         self._show(options, body, stateful.exec(command, timeout=timeout), writer)
 
-    def _stateful(self, options: CellOptions) -> StatefulSandbox:
+    def _sandbox(self, options: CellOptions) -> tuple[Sandbox, StatefulSandbox]:
         from session_magics.sandbox.places import open_place, read_place
         from session_magics.sandbox.stateful import StatefulSandbox
 
         place = read_place(options.on or "local", self._registry.store.root)
-        kept, stateful = self._sandboxes.get(options.name, (str(place), None))
+        if options.name not in self._sandboxes:
+            key = f"{self._registry.owner}-{options.name}"
+            sandbox = open_place(place, session=key)
+            stateful = StatefulSandbox(sandbox, f"{STATE_PLACE}/session-magics-{key}", carry=CARRIED)
+            self._sandboxes[options.name] = (str(place), sandbox, stateful)
+        kept, sandbox, stateful = self._sandboxes[options.name]
         if options.on is not None and kept != str(place):
             raise UsageMistake(f"{options.name!r} runs its cells on {kept}: take another name for {options.on}")
-        if stateful is None:
-            directory = f"{STATE_PLACE}/session-magics-{self._registry.owner}-{options.name}"
-            stateful = StatefulSandbox(open_place(place, session=f"{self._registry.owner}-{options.name}"), directory)
-            stateful.carry = CARRIED
-            self._sandboxes[options.name] = (str(place), stateful)
-        return stateful
+        return sandbox, stateful
 
     def _show(self, options: CellOptions, body: str, result: StatefulResult, writer: Writer) -> None:
         for output in filter(None, (result.stdout, result.stderr)):

@@ -84,9 +84,13 @@ class Sandbox(Protocol):
     making the object does nothing.
     """
 
-    place: str
-    """How it is written, such as ``docker:IMAGE``."""
-    root: str
+    @property
+    def place(self) -> str:
+        """How it is written, such as ``docker:IMAGE``."""
+
+    @property
+    def root(self) -> str:
+        """The directory where commands run that name none, and that others are below."""
 
     def exec(self, command: Command, *, stdin: bytes | None = None, timeout: float | None = None) -> Result:
         """Run a program to its end. ``stdin``: what it reads; None: nothing (an end of file at once).

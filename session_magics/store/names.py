@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from session_magics.durable import TEMP_PREFIX, read_bounded, translated, write_atomic, write_exclusive
 from session_magics.errors import StoreError, UsageMistake
-from session_magics.model import check_name
+from session_magics.model import ENGINE_MARK, check_name
 from session_magics.store.records import read_spec
 
 LOCK_DEADLINE = 2.0
@@ -27,6 +27,7 @@ KEPT = "kept"
 
 ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,63}")
 OWNER = re.compile(r"[0-9A-Za-z._-]{1,64}")
+ENGINE_ADDRESS = re.compile(rf"(.+){ENGINE_MARK}([0-9]{{1,6}})")
 _ID_BYTES = 64
 
 
@@ -48,6 +49,25 @@ def check_key(key: str) -> str:
     """Return ``key`` if it is one that ``name_key`` makes; UsageMistake otherwise."""
     name, at, owner = key.partition("@")
     return name_key(name, owner if at else None)
+
+
+def at_engine(name: str, engine: int) -> str:
+    """How the session of an engine is addressed from elsewhere: ``NAME@engine:N``; also ``NAME@TOKEN@engine:N``."""
+    return f"{name}{ENGINE_MARK}{engine}"
+
+
+def engine_address(name: str) -> tuple[str, int] | None:
+    """The name on the engine, and the engine's number; None for a session of this machine.
+
+    Raises:
+        UsageMistake: an engine is meant, and not said which.
+    """
+    if ENGINE_MARK not in name:
+        return None
+    match = ENGINE_ADDRESS.fullmatch(name)
+    if match is None:
+        raise UsageMistake(f"{name[:80]!r} is no session of an engine: NAME{ENGINE_MARK}N, such as web{ENGINE_MARK}2")
+    return check_key(match[1]), int(match[2])
 
 
 class Names:

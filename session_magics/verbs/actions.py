@@ -9,7 +9,7 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from session_magics.cleaning import clean
 from session_magics.errors import SessionError, SessionExists, SessionNotRunning, WaitTimeout
@@ -24,11 +24,15 @@ from session_magics.text.amounts import short_time
 from session_magics.text.html import to_html
 from session_magics.together import all_at_once, stop_each
 from session_magics.verbs.agents import AgentVerbs
+from session_magics.verbs.copying import CopyVerb
 from session_magics.verbs.doctor import examine
 from session_magics.verbs.envelope import success
 from session_magics.verbs.keys import key_bytes
 from session_magics.verbs.progress import Progress, Show, bar
-from session_magics.verbs.words import ANY_PORT
+from session_magics.verbs.words import ANY_PORT, reaches_engines
+
+if TYPE_CHECKING:
+    from session_magics.engines import EngineSession
 
 READY_LIMIT = 60.0
 """Seconds that ``start --wait-for`` waits when not told."""
@@ -106,7 +110,7 @@ class Picture(str):
         printer.text(self._text)
 
 
-class Verbs(AgentVerbs):
+class Verbs(AgentVerbs, CopyVerb):
     """The verbs over one registry. ``write`` puts text before the person while a verb still runs.
 
     ``terminal`` makes what shows a session live; None where nothing can: then its screen is shown as text. ``line``
@@ -132,6 +136,13 @@ class Verbs(AgentVerbs):
 
     def value(self, words: Namespace) -> object:
         """What the verb gives."""
+        if reaches_engines(words):
+            from session_magics.verbs.engines import EngineVerbs  # most calls name no engine
+
+            return EngineVerbs(self._here, done_there, self._follow, self._line).value(words)
+        return self._here(words)
+
+    def _here(self, words: Namespace) -> object:
         return getattr(self, f"_{words.verb}")(words)
 
     def _start(self, words: Namespace) -> Session:
@@ -211,7 +222,7 @@ class Verbs(AgentVerbs):
             self._follow(session, words.lines)
         return None
 
-    def _follow(self, session: Session, lines: int) -> None:
+    def _follow(self, session: Session | EngineSession, lines: int) -> None:
         """Show what comes until the program's end, or until so much was shown that the page would suffer."""
         from session_magics.text import Append, LineModel
 
@@ -310,6 +321,12 @@ class Verbs(AgentVerbs):
 
     def _doctor(self, _words: Namespace) -> str:
         return "\n".join(f"{what:<10} {found}" for what, found in examine(self._registry))
+
+
+def done_there(words: Namespace) -> object:
+    """Carry out a call on an engine, for whoever sent it there; of a session, what is known about it."""
+    value = Verbs(Registry(), lambda text: None)._here(words)
+    return value.info() if isinstance(value, Session) else value
 
 
 class _Countdown:

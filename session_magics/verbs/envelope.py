@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, is_dataclass
 
+from session_magics.engines import EngineSession
 from session_magics.importing.report import Report
 from session_magics.listing import Listing, Row
 from session_magics.model import SessionInfo, State, describe
@@ -31,7 +32,7 @@ def plain(value: object) -> object:
     match value:
         case Listing():
             return [_row(row) for row in value.rows]
-        case Session():
+        case Session() | EngineSession():
             return _info(value.info())
         case SessionInfo():
             return _info(value)

@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from session_magics.errors import UsageMistake
-from session_magics.model import check_name
+from session_magics.model import ENGINE_MARK, check_name
 from session_magics.verbs import options as kind
 from session_magics.verbs.options import OptionParser, Tail
 
 ANY_PORT = 0
 """What --port is without a number."""
+ENGINE_PLACE = "engine:"
+"""How --on names an engine, before its number."""
 TAIL_LINES = 20
 """Lines that ``tail`` shows when not told: they fit on a page next to the cell."""
 
@@ -43,7 +45,12 @@ def session_options(parser: OptionParser) -> None:
     parser.option("--cwd", metavar="DIR", type=kind.nonempty, help="directory to begin in")
     parser.option("--env", metavar="K=V", type=kind.pair, action="append", default=[], help="may be repeated")
     parser.option("--size", metavar="RxC", type=kind.size, help="rows and columns of the terminal, such as 24x80")
-    parser.option("--on", metavar="PLACE", type=kind.nonempty, help="docker:IMAGE, container:NAME or ssh:HOST")
+    parser.option(
+        "--on",
+        metavar="PLACE",
+        type=kind.nonempty,
+        help="docker:IMAGE, container:NAME or ssh:HOST; start: engine:N too",
+    )
     lifetime = "kernel: ends with this kernel; detached: until it is stopped"
     parser.option("--lifetime", choices=("kernel", "detached"), help=lifetime)
 
@@ -85,7 +92,7 @@ def _finish_start(parser: OptionParser, call: Namespace) -> None:
         parser.error("--shell starts a shell and takes no PROGRAM: leave out one of them")
     if call.shell is not None and call.backend == "tmux":
         parser.error("tmux holds no shells for cells: leave out --backend tmux")
-    if call.on is not None and call.wait_port is not None:
+    if call.on is not None and call.wait_port is not None and not call.on.startswith(ENGINE_PLACE):
         parser.error("ports are seen on this machine alone: take --wait-for REGEX with --on")
     if call.max_restarts is not None and call.restart == "no":
         parser.error("--max-restarts belongs to --restart on-failure or always, which is missing")
@@ -97,6 +104,7 @@ def _finish_start(parser: OptionParser, call: Namespace) -> None:
 
 def _list_options(parser: OptionParser) -> None:
     _label_option(parser, "those that carry it; may be repeated")
+    parser.option("--engines", action="store_true", help="those of the engines of an IPython Parallel cluster too")
 
 
 def _finish_list(_: OptionParser, call: Namespace) -> None:
@@ -238,14 +246,16 @@ _START = (
     "NAME [--on PLACE] [--shell SH] [--cwd DIR] [--env K=V]… [--label K=V]… [--size RxC]"
     " [--lifetime kernel|detached]"
     " [--restart no|on-failure|always] [--max-restarts N[/TIME]] [--backend auto|native|tmux]"
-    " [--wait-for REGEX|--wait-port [N]] [--timeout S] [--parent NAME] [--tool TOOL [--approve-all] [--] ARGS…]"
-    " [--] PROGRAM ARGS…"
+    " [--wait-for REGEX|--wait-port [N]] [--timeout S] [--parent NAME]"
+    " [--tool TOOL [--approve-all] [--] ARGS…] [--] PROGRAM ARGS…"
 )
 _CLEAN = "[--older TIME] [--keep N] [--total BYTES] [--label K=V]… [--dry-run]"
 
 VERBS: Mapping[str, Verb] = {
     "start": Verb(_START, "start a program on a terminal of its own", _start_options, _NAME, "argv", _finish_start),
-    "list": Verb("[--label K=V]…", "list the sessions and their states", _list_options, finish=_finish_list),
+    "list": Verb(
+        "[--label K=V]… [--engines]", "list the sessions and their states", _list_options, finish=_finish_list
+    ),
     "info": Verb("NAME", "show all that is known about a session", fixed=_NAME),
     "tail": Verb("NAME [-n 20] [-f]", "show the last lines of the output as text", _tail_options, _NAME),
     "show": Verb("NAME [--read-only] [--rows N]", "show a live terminal of a session", _show_options, _NAME),
@@ -285,6 +295,7 @@ VERBS: Mapping[str, Verb] = {
         finish=_finish_group,
     ),
     "clean": Verb(_CLEAN, "forget ended sessions by age, number or size", _clean_options, finish=_finish_list),
+    "copy": Verb("SOURCE TARGET", "copy files or folders between here and PLACE:PATH", fixed=("source", "target")),
     "resize": Verb("NAME RxC", "set the size of the terminal", fixed=("name", "size"), finish=_finish_resize),
     "approve": Verb(
         "NAME [--allow RULE]… [--deny RULE]… [--minutes N] [--most N]|[NAME] --off",
@@ -304,9 +315,18 @@ VERBS: Mapping[str, Verb] = {
     "doctor": Verb("", "check that everything sessions need is here"),
 }
 
+
+def reaches_engines(call: Namespace) -> bool:
+    """Whether a call is about sessions of engines, at least in part."""
+    names = (getattr(call, "name", None) or "", *getattr(call, "names", ()))
+    on = getattr(call, "on", None) or ""
+    return getattr(call, "engines", False) or on.startswith(ENGINE_PLACE) or any(ENGINE_MARK in name for name in names)
+
+
 # What people type who know other programs.
 OTHER_WORDS: Mapping[str, str] = {
     "attach": "show",
+    "cp": "copy",
     "delete": "remove",
     "kill": "stop",
     "log": "tail",
