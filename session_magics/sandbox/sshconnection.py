@@ -30,6 +30,8 @@ ANSWER = 3.0
 """Seconds that the far side may take to kill a command."""
 CLOSE = 2.0
 """Seconds that it may take to kill all that runs when a connection is closed."""
+LAST_WORDS = 0.5
+"""Seconds for ssh to end after its connection has: what hangs on it notices first."""
 NOISE_LIMIT = 1 << 20
 """Bytes that start-up files may print before our first command runs."""
 
@@ -132,8 +134,10 @@ class Connection:
         return os.read(self._master.stdout.fileno(), CHUNK)
 
     def errors(self) -> str:
-        """What ssh has said about the connection."""
+        """What ssh has said about a connection that is lost."""
         if not self.closed:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._master.wait(LAST_WORDS)
             self._said = (self._folder / "errors").read_text(errors="replace")
         return self._said
 
