@@ -32,6 +32,8 @@ CLOSE = 2.0
 """Seconds that it may take to kill all that runs when a connection is closed."""
 LAST_WORDS = 0.5
 """Seconds for ssh to end after its connection has: what hangs on it notices first."""
+LONGEST_FOLDER = 70
+"""Bytes of the temporary directory's path: a socket's may have 103 on macOS, and ssh adds 17 to it for a while."""
 NOISE_LIMIT = 1 << 20
 """Bytes that start-up files may print before our first command runs."""
 
@@ -69,7 +71,8 @@ class Connection:
         self._lock = threading.Lock()
         self.closed = False
         self._said = ""
-        self._folder = Path(tempfile.mkdtemp(prefix="sm"))
+        longer = len(tempfile.gettempdir()) > LONGEST_FOLDER
+        self._folder = Path(tempfile.mkdtemp(prefix="sm", dir="/tmp" if longer else None))
         self._discard = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._mark = secrets.token_hex(16)
         self._master = self._start()

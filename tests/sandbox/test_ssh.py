@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import subprocess
 import sys
@@ -198,6 +199,23 @@ def test_all_ends_with_the_process_that_connected(sshd: sshds.Sshd) -> None:
             not [each for each in psutil.process_iter(["cmdline"]) if str(sshd.config) in (each.info["cmdline"] or ())]
         )
     )
+
+
+@pytest.mark.parametrize("folder", ["t", "t" * 100])
+def test_nothing_is_left_of_an_object_that_nobody_closed(sshd: sshds.Sshd, tmp_path: Path, folder: str) -> None:
+    """Wherever sockets can be: their paths have a limit."""
+    (tmp_path / folder).mkdir()
+    code = (
+        "import sys; from pathlib import Path; from session_magics.model import Command\n"
+        "from session_magics.sandbox.ssh import SSHSandbox\n"
+        "sandbox = SSHSandbox('far', config=Path(sys.argv[1]))\n"
+        "print(sandbox.exec(Command(('echo', 'up'))).stdout, sandbox._connection._folder)\n"
+    )
+    env = {**os.environ, "TMPDIR": str(tmp_path / folder)}
+    up, made = subprocess.check_output([sys.executable, "-c", code, sshd.config], env=env, text=True).split()
+    assert up == "b'up\\n'"
+    assert not Path(made).exists() and list((tmp_path / folder).iterdir()) == []
+    assert sshd.left() == []
 
 
 def test_what_leaves_the_group_is_killed_too(opened: Opened, sshd: sshds.Sshd) -> None:
