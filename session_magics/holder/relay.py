@@ -85,7 +85,7 @@ class Relay:
         self.loop.on_signal(_signal.SIGTERM, lambda: self._stop(DEFAULT_GRACE))
         for name in ("SIGHUP", "SIGINT", "SIGPIPE"):
             _signal.signal(getattr(_signal, name), _signal.SIG_IGN)
-        self._limit = self.loop.later(START_LIMIT, lambda: self._not_started("it takes too long"))
+        self._limit = self.loop.later(START_LIMIT, lambda: self._not_started_at("it takes too long"))
         self._open()
         if not self._failure:
             self.loop.run()
