@@ -103,6 +103,14 @@ class Relay:
         self._failure = self._failure or reason
         self.loop.stop()
 
+    def _refused(self, reason: str) -> None:
+        """The agent could not do what it is there for."""
+        if self._running:
+            self.link.close()
+            self._down(reason)
+        else:
+            self._not_started(reason)
+
     def _started(self) -> None:
         if not self._running:
             self._running = True
@@ -215,7 +223,7 @@ class Relay:
         elif kind == agentwire.GONE:
             self._gone(fields[0], survivors=bool(fields[1:]))
         elif kind == agentwire.FAILED:
-            self._not_started(fields[0].decode("utf-8", "surrogateescape"))
+            self._refused(fields[0].decode("utf-8", "surrogateescape"))
         elif kind == agentwire.FORCED:
             self.loop.stop()
         elif kind == agentwire.FAULT:
