@@ -86,11 +86,13 @@ def test_the_log_has_no_gap_however_often_the_connection_drops(there: Registry) 
     raw = ("sh", "-c", 'stty -opost; exec "$@"', "sh", sys.executable, "-c", script)
     session = there.start("flood", Command(raw))
     generator, drops = random.Random(7), 0
-    while session.state() == (running := session.state()) and isinstance(running, Running):
-        time.sleep(generator.uniform(0.0, 0.3))
-        drop(session)
-        drops += 1
-        assert drops < 200
+    with LogReader(session.directory) as log:
+        while not over(session):
+            time.sleep(generator.uniform(0.0, 0.2))
+            seen = log.end()
+            drop(session)
+            drops += 1
+            until(lambda seen=seen: log.end() > seen or over(session), WITHIN)  # type: ignore[misc]
     assert session.wait(WITHIN) == 0
     assert drops > 3
     assert session.output() == b"".join(b"%015d\n" % number for number in range(lines))
@@ -153,6 +155,8 @@ def test_a_cell_runs_once_and_has_its_status_whenever_the_connection_drops(there
             assert fields[3:5] == [b"%d" % (number % 200), b"done"]
             assert session.output(int(fields[1]), int(fields[2])) == b"said %d" % number
         assert ran.read_text().split() == [str(number) for number in range(number + 1)]
+    ends = [event.data["status"] for event in EventReader(session.directory).events()[0] if event.kind == "end"]
+    assert ends == [number % 200 for number in range(number + 1)]
     assert faults(session) == []
 
 

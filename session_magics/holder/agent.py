@@ -86,6 +86,7 @@ class Agent:
             elif kind == agentwire.BYE:
                 os.chdir("/")
                 shutil.rmtree(self._directory, ignore_errors=True)
+                self._say(agentwire.BYE)
                 os._exit(0)
             elif self._holder is not None:
                 self._to_holder += wire.frame(kind, *fields)

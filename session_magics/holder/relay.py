@@ -146,7 +146,10 @@ class Relay:
     def _down(self, reason: str) -> None:
         """The connection has ended, or could not be made."""
         was, self.connected = self.connected, False
-        if self._going:
+        if self._going and self._mode != agentwire.FORCE:
+            self._mode = agentwire.FORCE  # once more, to leave nothing on disk there
+            self._open()
+        elif self._going:
             self._finish()
         elif not self._running:
             again = self._mode == agentwire.FORCE and not self._failure
@@ -224,6 +227,8 @@ class Relay:
             self._gone(fields[0], survivors=bool(fields[1:]))
         elif kind == agentwire.FAILED:
             self._refused(fields[0].decode("utf-8", "surrogateescape"))
+        elif kind == agentwire.BYE or (kind == agentwire.FORCED and self._going):
+            self._finish()
         elif kind == agentwire.FORCED:
             self.loop.stop()
         elif kind == agentwire.FAULT:
@@ -264,7 +269,7 @@ class Relay:
         else:
             what = "its holder was killed" if how == agentwire.KILLED else "nothing is left of it"
             self._loss, self._something_lives = f"{what} on {self.place}", survivors
-        self._going = True
+        self._going, self._mode = True, agentwire.ATTACH
         self.link.send(agentwire.BYE)
         self.loop.later(BYE_LIMIT, self._finish)
 
