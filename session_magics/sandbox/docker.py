@@ -107,7 +107,7 @@ class DockerSandbox:
         words = self._words(RUN, mark, command)
         if command.cwd:
             self.exec(Command((SHELL, "-c", ":"), command.cwd))  # is a UsageMistake for a directory that is none
-        argv = self._client("exec", f"--user={self._user}", f"--mark={mark}", "--", *words)
+        argv = self._client("exec", f"--user={self._user}", f"--mark={mark[:16]}.{mark[16:]}", "--", *words)
         env = {**os.environ, dockerexec.ADDED: json.dumps(_added(command, cookie))}
         inner = self._programs.start(argv, env=env, on_kill=functools.partial(self.kill, cookie))
         return DockerProcess(self.place, inner)
@@ -192,7 +192,19 @@ class DockerSandbox:
         root = self.root
         removed = [name for name, value in command.env.items() if value is None and VARIABLE.fullmatch(name)]
         directory = lexical(root, command.cwd)
-        return [SHELL, "-c", script, "session-magics", mark, root, directory, " ".join(removed), *command.argv]
+        half = len(mark) // 2
+        return [
+            SHELL,
+            "-c",
+            script,
+            "session-magics",
+            mark[:half],
+            mark[half:],
+            root,
+            directory,
+            " ".join(removed),
+            *command.argv,
+        ]
 
     def _client(self, verb: str, *words: str, container: str = "") -> tuple[str, ...]:
         """Our own client as a command. As a file, since it needs nothing of the package."""
@@ -256,7 +268,10 @@ class _Call:
         """The program's status; UsageMistake if its directory is none to run in."""
         if self.timed_out:
             return -signal.SIGKILL if self._streams.code is None else self._streams.code
-        return self._sandbox.outcome(container, exec_id, self._streams)
+        code = self._sandbox.outcome(container, exec_id, self._streams)
+        if not self._streams.begun:
+            self.kept[STDERR].take(self._streams.before)  # why it cannot be run
+        return code
 
 
 class DockerProcess:
