@@ -88,13 +88,21 @@ while [ "$_sm_k" -lt 100 ]; do
   [ "$_sm_k" -lt 5 ] || sleep 0.02 2>/dev/null || :
 done
 echo "$_sm_live"
-exit 1
 """
-"""Kill all that belongs to a call, until a look at all processes finds nothing more. Words: its cookie, or the
-beginning of several; the pid that RUN told, or nothing. That are those that carry the cookie, the group and session of
-that process, and the children of all these. They are stopped first, so that none goes on when its child is killed.
-Without grep the cookie is not looked for.
+"""Kill all that belongs to a call, until a look at all processes finds nothing more, and print what is left. Words: its
+cookie, or the beginning of several; the pid that RUN told, or nothing. That are those that carry the cookie, the group
+and session of that process, and the children of all these. They are stopped first, so that none goes on when its child
+is killed. Without grep the cookie is not looked for.
 """
+
+USERS = r"""
+for _sm_f in /proc/[0-9]*/status; do
+  while read -r _sm_k _sm_v _sm_x; do
+    case $_sm_k in Uid:) _sm_u=$_sm_v;; Gid:) echo "$_sm_u:$_sm_v";; esac
+  done < "$_sm_f"
+done 2>/dev/null
+"""
+"""Prints user and group of each process, as numbers."""
 
 PROBE = r"""
 uname -s; (cd && pwd) 2>/dev/null || echo "${HOME:-/}"; id -un 2>/dev/null || id -u
