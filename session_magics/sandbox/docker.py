@@ -21,7 +21,7 @@ from session_magics.sandbox import Probe, Process, Result, dockerexec
 from session_magics.sandbox.children import Beginning
 from session_magics.sandbox.dockerengine import Engine, Wish
 from session_magics.sandbox.dockerexec import BEAT
-from session_magics.sandbox.dockerscripts import COOKIE, KILL, PLAIN, PROBE, RUN, USERS
+from session_magics.sandbox.dockerscripts import COOKIE, KILL, KILL_OR_USERS, PLAIN, PROBE, RUN
 from session_magics.sandbox.dockerwire import STDERR, STDOUT, EngineFailure, Line, Streams, attach
 from session_magics.sandbox.fence import lexical
 from session_magics.sandbox.pipes import OUTPUT_CAP, Programs
@@ -180,13 +180,20 @@ class DockerSandbox:
 
         Root comes last: when the first program has ended, but others have its streams, the engine is slow for seconds.
         """
-        for user in set(self._script(USERS, user="0").split()) - {"0:0"}:
+        told = self._script(KILL_OR_USERS, cookie, pid, user="0").split()
+        if told[:1] != ["users"]:
+            self._complain(told)
+            return
+        for user in told[1:]:
             self._kill(cookie, "", user=user)
         self._kill(cookie, pid, user="0")
 
     def _kill(self, cookie: str, pid: str, **options: Any) -> None:
-        if left := self._script(KILL, cookie, pid, **options).strip():
-            raise SandboxError(self.place, f"these processes there still run: {left}")
+        self._complain(self._script(KILL, cookie, pid, **options).split())
+
+    def _complain(self, left: list[str]) -> None:
+        if left:
+            raise SandboxError(self.place, f"these processes there still run: {' '.join(left)}")
 
     def _script(self, script: str, *words: str, **options: Any) -> str:
         """What a script of ours prints there; EngineFailure if it cannot be run, or does not end in time."""

@@ -95,14 +95,22 @@ and session of that process, and the children of all these. They are stopped fir
 is killed. Without grep the cookie is not looked for.
 """
 
-USERS = r"""
+KILL_OR_USERS = (
+    r"""
+_sm_o=
 for _sm_f in /proc/[0-9]*/status; do
-  while read -r _sm_k _sm_v _sm_x; do
-    case $_sm_k in Uid:) _sm_u=$_sm_v;; Gid:) echo "$_sm_u:$_sm_v";; esac
+  while read -r _sm_i _sm_l _sm_x; do
+    case $_sm_i in
+      Uid:) _sm_u=$_sm_l;;
+      Gid:) case $_sm_u:$_sm_l$_sm_o in 0:0*|*" $_sm_u:$_sm_l "*) ;; *) _sm_o="$_sm_o $_sm_u:$_sm_l ";; esac;;
+    esac
   done < "$_sm_f"
 done 2>/dev/null
+if [ "$_sm_o" ]; then echo "users$_sm_o"; exit; fi
 """
-"""Prints user and group of each process, as numbers."""
+    + KILL
+)
+"""The same where all processes there are root's; else prints "users" and each other USER:GROUP, in numbers."""
 
 PROBE = r"""
 uname -s; (cd && pwd) 2>/dev/null || echo "${HOME:-/}"; id -un 2>/dev/null || id -u

@@ -228,7 +228,7 @@ def test_after_a_timeout_nothing_is_left(docker: Dockerd, image: str, user: str)
         result = sandbox.exec(sh(f"{away}\necho so far; sleep 6545 & sleep 6546; :"), timeout=0.7)
         lasted = time.monotonic() - began
         assert (result.timed_out, result.code, result.stdout) == (True, -signal.SIGKILL, b"so far\n")
-        assert 0.7 <= lasted < 1.7, lasted
+        assert 0.7 <= lasted < 3, lasted
         assert commands(docker, "sleep 65") == []
 
 
