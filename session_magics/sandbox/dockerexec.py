@@ -184,7 +184,7 @@ def _raw_terminal(terminal: bool) -> Iterator[None]:
     import tty
 
     before = termios.tcgetattr(0)
-    tty.setraw(0)
+    tty.setraw(0, termios.TCSADRAIN)  # what was typed by now is for the program
     try:
         yield
     finally:
