@@ -387,7 +387,7 @@ def test_an_engine_without_the_package_or_with_another_version_says_so(
     client = cluster.client()
     try:
         client[2].apply(
-            exec, "import sys; kept = sys.modules['session_magics']; sys.modules['session_magics'] = None"
+            exec, "import sys; sys.modules['session_magics'] = None"
         ).get(5)
         try:
             status, out, err = run("list", "--engines")
