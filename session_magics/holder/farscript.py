@@ -54,10 +54,9 @@ tree() { # members: the pids of all that is the session's
    this=${one%%:*}; rest=${one#*:}; parent=${rest%%:*}; rest=${rest#*:}; session=${rest%%:*}
    case " $host " in *" $this "*) continue;; esac
    case $members in *" $this:"*) continue;; esac
-   case $members in *" $parent:"*) ;; *)
-    case " $strays " in *" $this "*) ;; *) [ "$this:${one##*:}" = "$leader:$since" ] || [ "$session" = "${leads:-none}" ] || continue;;
-    esac;;
-   esac
+   kin=; case $members in *" $parent:"*) kin=1;; esac
+   case " $strays " in *" $this "*) kin=1;; esac
+   [ "$kin" ] || [ "$this:${one##*:}" = "$leader:$since" ] || [ "$session" = "${leads:-none}" ] || continue
    members="$members$this:${rest#*:} "; more=1
   done
  done
@@ -65,13 +64,14 @@ tree() { # members: the pids of all that is the session's
 freeze_and_kill() {
  seen=" "; round=0
  while [ $round -lt 20 ]; do
-  fresh=; for one in $members; do case $seen in *" $one "*) ;; *) fresh=1; kill -s STOP "${one%%:*}"; seen="$seen$one ";; esac
+  fresh=
+  for one in $members; do
+   one=${one%%:*}; case $seen in *" $one "*) ;; *) fresh=1; kill -s STOP "$one"; seen="$seen$one ";; esac
   done
   [ "$fresh" ] || break
-  round=$((round + 1)); before=$members; tree
-  now=" "; for one in $members; do now="$now${one%%:*}:T:${one##*:} "; done; members=$now
+  round=$((round + 1)); tree
  done
- for one in $seen; do kill -s KILL "${one%%:*}"; done
+ for one in $seen; do kill -s KILL "$one"; done
 }
 finish() { # end all, at once
  tries=0
@@ -93,18 +93,19 @@ by_int() { # whether INT ends the process for sure; $2: one that is the shell's 
  [ "$2" ] || return 1
  words "/proc/$1/cmdline"; mine=$text; words "/proc/$2/cmdline"; [ "$mine" = "$text" ]
 }
+group_kill() { kill -s "$1" -- "-$target" || kill -s "$1" "-$target"; }
 fronts() { stat "$leader" || return 1; own=$state; [ "${front:-0}" -gt 1 ] || front=; }
 interrupt() { # $1: how often it was asked for before
  fronts || return; target=$front; answer=done
  if [ "$1" = 0 ] || { [ "$1" = 1 ] && [ "$target" = "$leader" ]; }; then
   modes; hit=
   if [ "$target" = "$leader" ] || { [ "$target" ] && by_int "$target" "$leader"; }; then hit=$target; fi
-  if [ $keys = 0 ] || [ -z "$target" ] || ! kill -s INT -- "-$target"; then answer=key; fi
+  if [ $keys = 0 ] || [ -z "$target" ] || ! group_kill INT; then answer=key; fi
  elif [ "$target" ]; then
   [ "$1" = 1 ] && how=TERM || how=KILL
-  kill -s $how -- "-$target"
+  group_kill $how
  fi
- [ -z "$target" ] || kill -s CONT -- "-$target"
+ [ -z "$target" ] || group_kill CONT
  [ "$own" != T ] || kill -s CONT "$leader"
 }
 missed() { # INT again, if it was lost
@@ -119,7 +120,7 @@ missed() { # INT again, if it was lost
  fi
  [ "$lost" ] || return
  if [ "$target" != "$leader" ] && ! by_int "$target" "$leader"; then hit=; else hit=$target; fi
- kill -s INT -- "-$target"
+ group_kill INT
 }
 look() { # how the shell is: state, whether it waits for commands, which program; one that is suspended goes on
  fronts || { answer=gone; return; }
@@ -195,10 +196,10 @@ while read -r verb number one two; do
  I) answer=key; interrupt "$one"; say "$number" "$answer";;
  M) missed;;
  N) kill -s KILL "$leader";;
- K) [ "$one" = list ] || carriers
+ K) how=$one; [ "$how" = list ] || carriers
     tree; [ "$members" != " " ] || { carriers; tree; }
     alive=; for each in $members; do alive="$alive ${each%%:*}"; done
-    case $one in
+    case $how in
     ask) for each in $members; do
       this=${each%%:*}
       case $asked in *" $this:${each##*:} "*) ;; *)
@@ -213,8 +214,7 @@ while read -r verb number one two; do
  esac
 done
 finish
-[ -z "$feeder" ] || kill "$feeder"
-kill "$reader"
+kill -s KILL "$reader" $feeder
 rm -rf "$d"
 """
 ).replace("@PLACES", PLACES)
@@ -251,7 +251,7 @@ fin() {
  elif [ "$st" -gt 128 ] && [ -s %(d)s/err ]; then how="signal $((st & 127))"; else how="code $st"; fi
  printf '%(end)s'; printf '\\001Z\\t0\\t%%s\\0' "$how" 1<>%(d)s/records
 }
-stopped() { read -r pid _ <%(d)s/leader && read -r _ _ state _ <"/proc/$pid/stat" && [ "$state" = T ]; }
+stopped() { read -r pid _ <%(d)s/leader && read -r _ _ state _ <"/proc/$pid/stat" && [ "$state" = T ]; } 2>/dev/null
 trap fin EXIT; trap got=1 INT; trap : HUP TERM QUIT
 set -m; : >%(d)s/err
 sh %(d)s/child "$tty"; st=$?

@@ -113,8 +113,12 @@ class FarTerminal(Terminal):
         self.control.put(b"run", run_file(self.directory, size, self._marks, raw_lines=shell))
         files = child_file(self.directory, argv, launch.env, launch.unset, launch.cwd, shell=shell)
         self.control.put(b"child", files)
-        super().write(self.directory + b"\n")
-        self.control.until(lambda: self._started or self.failure, START_LIMIT, {self.pty_fd: self._read_early})
+        there: list[bool] = []
+        self.control.ask(lambda _words: there.append(True), b"P")
+        also = {self.pty_fd: self._read_early}
+        if self.control.until(lambda: there, START_LIMIT, also):
+            super().write(self.directory + b"\n")
+        self.control.until(lambda: self._started or self.failure, START_LIMIT, also)
         if not self._started:
             said = self.failure or self.control.complaint.strip() or self._seen.strip()[-200:]
             raise SpawnError(os.fsdecode(said or b"the terminal there does not come up"))

@@ -352,3 +352,7 @@ class Holder:
         if self.shell is not None:
             self.shell.close()
         self.log.close()
+        if self.launch.cleanup:
+            from session_magics.holder.control import run_to_its_end
+
+            run_to_its_end(self.launch.cleanup)

@@ -45,6 +45,8 @@ class Launch:
         self.near_env, self.near_unset = _pairs(fields.get("near_env", b"")), wire.unpack(fields.get("near_unset", b""))
         self.near_cwd = fields.get("near_cwd", b"")
         """The same commands' environment, as far as it differs from ours, and directory."""
+        self.cleanup = wire.unpack(fields.get("cleanup", b""))
+        """A command of this side that gives up what was made there for the session; run at its very end."""
         self.unset = wire.unpack(fields.get("unset", b""))
         """Variables that the program shall not have, though the place has them."""
 

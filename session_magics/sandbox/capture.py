@@ -1,36 +1,24 @@
-r"""The far side of a stateful call: its two scripts, and the state file that they leave.
+"""State that a shell leaves to the next: as words, in a file, and as the difference that one body made.
 
-Two shells take part, both of the kind that was asked for. The outer one has the environment of the place, so that
-nothing a body does can hurt it: it makes the directory, takes the lock, starts the inner one, publishes what that
-wrote and tells the near side. The inner one restores, runs the body and, from an EXIT trap, writes down what became
-of it, with builtins alone (PATH may be gone, the environment too big for any program).
-
-State is words, each a letter and its text::
+A word is a letter and its text::
 
     =NAME=VALUE  exported        @NAME=VALUE  a variable that is too big for the environment of a program
     -NAME        removed         +NAME        exported without a value, or with one that the shell itself gives
     cPATH oPATH  directory, and the one before           uMASK    umask
     aNAME=VALUE  alias           sWORDS       option (``set -o errexit``, ``shopt -s extglob``)        fTEXT  functions
-    !WORD        remembered, but not restored by this call, which has a value of its own
-    pPATH        the directory before, for this call alone
 
-The file ``next`` is lock and record in one: made anew by whoever takes the lock, renamed to ``state`` at the end. Its
-first line is ``session-magics 1 TOKEN PID:START``; fields that end in NUL follow::
-
-    word* "" | bash version, umask, directory, exports, options | (code, umask, directory, previous directory,
-    exports, functions, aliases, options, "end")* | "closed\n"
-
-An end may be missing (the body replaced the shell by ``exec``) or there twice (before and after an EXIT trap of the
-body): the last one counts.
+In files a word is a line: a backslash is written twice, a newline as ``\n``, as the format ``%b`` of printf reads it.
+The first line of the state file is ``session-magics 1 TOKEN DIGEST``. Nothing in it is ever run.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Final, Self
 
 from session_magics.sandbox.exported import aliases, exported
 from session_magics.variables import KEPT_BY_SHELL
@@ -38,70 +26,23 @@ from session_magics.variables import KEPT_BY_SHELL
 # Bytes of "NAME=VALUE" and its NUL that Linux takes at most, and of all that are restored: it takes 2 MB with the
 # arguments, as a rule.
 ONE_VARIABLE, ENVIRONMENT_ROOM = 128 * 1024 - 1, 1024 * 1024
-BEGIN_FIELDS, END_FIELDS = 5, 9
-HEADER = re.compile(rb"session-magics 1 (?P<token>[0-9a-f]+) [0-9]+:[0-9]*\n")
+BEGIN_FIELDS, END_FIELDS = 5, 8
+HEADER = re.compile(rb"session-magics 1 ([0-9a-f]+) ([0-9a-f]{64})\n")
 WORD = re.compile(
-    r"!?(?:[=@][A-Za-z_]\w*=.*|[-+][A-Za-z_]\w*|[cop].+|u[0-7]+|a[^\s=]+=.*|s(?:set [-+]o|shopt -[su]) \w+|f.*)",
+    r"=[A-Za-z_]\w*=.*|[-+][A-Za-z_]\w*|[co].+|u[0-7]+|a[^\s=]+=.*|s(?:set [-+]o|shopt -[su]) \w+|f.*",
     re.DOTALL | re.ASCII,
 )
-OPTION = re.compile(r"^(set [-+]o|shopt -[su]) (\w+)$", re.MULTILINE | re.ASCII)
+OPTION = re.compile(r"^(?:set [-+]o|shopt -[su]) (\w+)$", re.MULTILINE | re.ASCII)
 # The shell sets these itself; the directory has words of its own.
-NOT_CARRIED = frozenset(("_", "PWD", "OLDPWD", "SHLVL"))
+NOT_CARRIED: Final = frozenset(("_", "PWD", "OLDPWD", "SHLVL"))
 # They would trace the wrapper, keep it from running anything, end it after one command, or are fixed at the start.
-OPTIONS_NOT_CARRIED = frozenset(
+OPTIONS_NOT_CARRIED: Final = frozenset(
     ("xtrace", "verbose", "noexec", "onecmd", "privileged", "posix", "restricted_shell", "login_shell")
 )
 
 
 class Damaged(Exception):
-    """A state file is not what a call leaves."""
-
-
-@dataclass(frozen=True)
-class State:
-    """What one call leaves to the next. Words are as the module says."""
-
-    cwd: str = ""
-    """Empty: where the place begins."""
-    oldpwd: str = ""
-    umask: str = ""
-    exports: Mapping[str, str] = field(default_factory=dict)
-    """The word of each variable that differs from what the place itself has, by its name."""
-    options: Mapping[str, str] = field(default_factory=dict)
-    """Likewise of each option."""
-    aliases: tuple[str, ...] = ()
-    functions: str = ""
-
-    def words(self, taken: Container[str], explicit: bool) -> list[str]:
-        """The words for a call that sets the variables ``taken`` itself; ``explicit``: and its directory."""
-        big = _too_big(word for name, word in self.exports.items() if name not in taken)
-        words = [
-            ("!" if name in taken else "") + ("@" + word[1:] if name in big else word)
-            for name, word in self.exports.items()
-        ]
-        own = "!" if explicit and self.cwd else ""
-        words += [f"p{self.cwd}"] if own else []
-        words += [own + letter + text for letter, text in (("c", self.cwd), ("o", self.oldpwd)) if text]
-        words += [f"u{self.umask}"] if self.umask else []
-        words += [f"a{alias}" for alias in self.aliases] + [f"s{option}" for option in self.options.values()]
-        return words + ([f"f{self.functions}"] if self.functions else [])
-
-    @classmethod
-    def of_words(cls, words: Iterable[str]) -> Self:
-        """The state that ``words`` came from."""
-        exports, options, aliased, texts = {}, {}, [], {}
-        for word in (word.removeprefix("!") for word in words):
-            match word[0]:
-                case "=" | "@" | "-" | "+":
-                    exports[_name(word)] = word.replace("@", "=", 1) if word[0] == "@" else word
-                case "s":
-                    options[word.rpartition(" ")[2]] = word[1:]
-                case "a":
-                    aliased.append(word[1:])
-                case letter:
-                    texts[letter] = word[1:]
-        kept = (texts.get(letter, "") for letter in "cou")
-        return cls(*kept, exports, options, tuple(aliased), texts.get("f", ""))
+    """What was read back is not what had been written; the text says in which way."""
 
 
 @dataclass(frozen=True)
@@ -112,87 +53,42 @@ class Moment:
     umask: str
     exports: Mapping[str, str | None]
     options: Mapping[str, str]
+    bash: bool = False
     oldpwd: str = ""
-    code: int = 0
     functions: str = ""
     aliases: tuple[str, ...] = ()
 
-
-@dataclass(frozen=True)
-class Record:
-    """The state file as it was read."""
-
-    token: str
-    words: tuple[str, ...]
-    bash: bool
-    begin: Moment
-    end: Moment | None
-    """None: the body replaced its shell, or was killed with it."""
+    @classmethod
+    def before(cls, data: bytes) -> Self:
+        """Read the far side's first report; raises Damaged."""
+        version, umask, cwd, exports, options = _fields(data, BEGIN_FIELDS)
+        return _moment(cls, umask, cwd, exports, options, bash=bool(version))
 
     @classmethod
-    def read(cls, data: bytes) -> Self:
-        """Raises Damaged, with the reason, for anything but a whole file."""
-        header = HEADER.match(data)
-        if header is None:
-            raise Damaged("it does not begin as one")
-        *fields, closing = data[header.end() :].split(b"\0")
-        if closing != b"closed\n" or b"" not in fields:
-            raise Damaged("it is cut short")
-        count = fields.index(b"")
-        words = tuple(os.fsdecode(word) for word in fields[:count])
-        version, *begin = fields[count + 1 : count + 1 + BEGIN_FIELDS]
-        ends = fields[count + 1 + BEGIN_FIELDS :]
-        if not all(WORD.fullmatch(word) for word in words) or len(begin) != BEGIN_FIELDS - 1:
-            raise Damaged("its words are none")
-        if len(ends) % END_FIELDS or any(mark != b"end" for mark in ends[END_FIELDS - 1 :: END_FIELDS]):
-            raise Damaged("its last part is incomplete")
+    def after(cls, data: bytes) -> Self:
+        """Read its last report; raises Damaged."""
+        umask, cwd, oldpwd, exports, functions, listing, options, _ = _fields(data, END_FIELDS)
         try:
-            moment = _end(ends[:END_FIELDS], ends[-END_FIELDS:]) if ends else None
-            return cls(header["token"].decode(), words, bool(version), _begin(*begin), moment)
+            texts = {"oldpwd": os.fsdecode(oldpwd), "functions": os.fsdecode(functions), "aliases": aliases(listing)}
         except ValueError as error:
             raise Damaged(str(error)) from None
-
-    def state(self, carry: Container[str] = ()) -> State:
-        """The state after this call; what the body left alone stays as the words have it."""
-        old, begin, end = State.of_words(self.words), self.begin, self.end
-        if end is None:
-            return old
-        exports = dict(old.exports)
-        fixed = KEPT_BY_SHELL["bash" if self.bash else "sh"].split()
-        for name in begin.exports.keys() | end.exports.keys():
-            if name not in NOT_CARRIED and (name in begin.exports, begin.exports.get(name)) != (
-                name in end.exports,
-                end.exports.get(name),
-            ):
-                value = end.exports.get(name)
-                sign = "-" if name not in end.exports else "+" if value is None or name in fixed else "="
-                exports[name] = f"={name}={value}" if sign == "=" else sign + name
-        options = dict(old.options)
-        if "options" in carry and self.bash:
-            given = {**begin.options, **options}
-            options |= {name: word for name, word in end.options.items() if given.get(name) != word}
-        return State(
-            cwd=end.cwd or old.cwd,
-            oldpwd=end.oldpwd,
-            umask=end.umask if end.umask != begin.umask else old.umask,
-            exports=exports,
-            options=options,
-            aliases=end.aliases if "aliases" in carry and self.bash else old.aliases,
-            functions=end.functions if "functions" in carry and self.bash else old.functions,
-        )
+        return _moment(cls, umask, cwd, exports, options, **texts)
 
 
-def _begin(umask: bytes, cwd: bytes, exports: bytes, options: bytes) -> Moment:
-    return Moment(_line(cwd), _line(umask), exported(exports), _options(options))
+def _fields(data: bytes, count: int) -> list[bytes]:
+    """The fields of a report, each of which ends in NUL; the last of them is a mark that nothing is missing."""
+    fields = data.split(b"\0")
+    if len(fields) != count + 1 or fields.pop() or (count == END_FIELDS and fields[-1] != b"end"):
+        raise Damaged("a report is incomplete")
+    return fields
 
 
-def _end(first: list[bytes], last: list[bytes]) -> Moment:
-    """``first`` is from before an EXIT trap of the body's own, during which options may be off."""
-    code, umask, cwd, oldpwd, exports, functions, listing, _, _ = last
-    return Moment(
-        *(_line(cwd), _line(umask), exported(exports), _options(first[7])),
-        *(os.fsdecode(oldpwd), int(code), os.fsdecode(functions), aliases(listing)),
-    )
+def _moment(kind: type[Moment], umask: bytes, cwd: bytes, exports: bytes, options: bytes, **others: object) -> Moment:
+    try:
+        listed = {found[1]: found[0] for found in OPTION.finditer(options.decode("ascii", "replace"))}
+        return kind(_line(cwd), _line(umask), exported(exports), listed, **others)  # type: ignore[arg-type]
+    except ValueError as error:
+        raise Damaged(str(error)) from None
 
 
 def _line(text: bytes) -> str:
@@ -200,17 +96,149 @@ def _line(text: bytes) -> str:
     return os.fsdecode(text.removesuffix(b"\n"))
 
 
-def _options(listing: bytes) -> dict[str, str]:
-    found = OPTION.finditer(listing.decode("ascii", "replace"))
-    return {option[2]: option[0] for option in found if option[2] not in OPTIONS_NOT_CARRIED}
+@dataclass(frozen=True)
+class Change:
+    """What one body changed; None: nothing. ``exports`` and ``options`` are words by their names."""
+
+    cwd: str | None = None
+    oldpwd: str | None = None
+    umask: str | None = None
+    exports: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+    aliases: tuple[str, ...] | None = None
+    functions: str | None = None
+
+    @classmethod
+    def between(cls, old: State, begin: Moment, ends: list[Moment], carry: Container[str] = ()) -> Self:
+        """The difference of a body that began with ``old`` restored.
+
+        A body with an EXIT trap of its own has an end before and one after it; of options the first counts, as the
+        capture itself turns errexit off in between.
+        """
+        end = ends[-1]
+        options = {}
+        if begin.bash and "options" in carry:
+            given = {**begin.options, **old.options}
+            options = {
+                name: word
+                for name, word in ends[0].options.items()
+                if name not in OPTIONS_NOT_CARRIED and given.get(name) != word
+            }
+        return cls(
+            cwd=end.cwd or None,
+            oldpwd=end.oldpwd,
+            umask=end.umask if end.umask != begin.umask else None,
+            exports=_changed(begin, end),
+            options=options,
+            aliases=end.aliases if begin.bash and "aliases" in carry else None,
+            functions=end.functions if begin.bash and "functions" in carry else None,
+        )
 
 
-def _name(word: str) -> str:
-    return word[1:].partition("=")[0]
+def _changed(begin: Moment, end: Moment) -> dict[str, str]:
+    """The words of the variables that a body exported, changed or removed."""
+    words = {}
+    fixed = KEPT_BY_SHELL["bash" if begin.bash else "sh"].split()
+    for name in begin.exports.keys() - end.exports.keys() - NOT_CARRIED:
+        words[name] = f"-{name}"
+    for name in end.exports.keys() - NOT_CARRIED:
+        value = end.exports[name]
+        if name not in begin.exports or begin.exports[name] != value:
+            words[name] = f"+{name}" if value is None or name in fixed else f"={name}={value}"
+    return words
 
 
-def _too_big(words: Iterable[str]) -> set[str]:
-    """The names of those that would keep every program from being started, biggest first until the rest fits."""
+@dataclass(frozen=True)
+class State:
+    """What the calls so far leave to the next one, beside what the place itself has."""
+
+    cwd: str = ""
+    """Empty: where the place begins."""
+    oldpwd: str = ""
+    umask: str = ""
+    exports: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+    aliases: tuple[str, ...] = ()
+    functions: str = ""
+
+    def changed(self, change: Change) -> State:
+        """The state after a change."""
+        return State(
+            self.cwd if change.cwd is None else change.cwd,
+            self.oldpwd if change.oldpwd is None else change.oldpwd,
+            self.umask if change.umask is None else change.umask,
+            {**self.exports, **change.exports},
+            {**self.options, **change.options},
+            self.aliases if change.aliases is None else change.aliases,
+            self.functions if change.functions is None else change.functions,
+        )
+
+    def words(self) -> list[str]:
+        """All of it; ``of_words`` takes it back."""
+        texts = (("c", self.cwd), ("o", self.oldpwd), ("u", self.umask), ("f", self.functions))
+        words = [*self.exports.values(), *(letter + text for letter, text in texts if text)]
+        return words + [f"a{alias}" for alias in self.aliases] + [f"s{option}" for option in self.options.values()]
+
+    def words_for(self, taken: Container[str], explicit: bool) -> list[str]:
+        """What is restored for a call that sets the variables ``taken`` itself; ``explicit``: and its directory."""
+        exports = {name: word for name, word in self.exports.items() if name not in taken}
+        big = too_big(exports.values())
+        state = State(
+            "" if explicit else self.cwd,
+            self.cwd if explicit and self.cwd else self.oldpwd,
+            self.umask,
+            {name: "@" + word[1:] if name in big else word for name, word in exports.items()},
+            *(self.options, self.aliases, self.functions),
+        )
+        return state.words()
+
+    @classmethod
+    def of_words(cls, words: Iterable[str]) -> Self:
+        """The state that has these words."""
+        exports, options, aliased, texts = {}, {}, [], {}
+        for word in words:
+            match word[0]:
+                case "=" | "-" | "+":
+                    exports[_name(word)] = word
+                case "s":
+                    options[word.rpartition(" ")[2]] = word[1:]
+                case "a":
+                    aliased.append(word[1:])
+                case letter:
+                    texts[letter] = word[1:]
+        cwd, oldpwd, umask = (texts.get(letter, "") for letter in "cou")
+        return cls(cwd, oldpwd, umask, exports, options, tuple(aliased), texts.get("f", ""))
+
+    def file(self, token: str) -> bytes:
+        """The state file."""
+        data = lines(self.words())
+        return b"session-magics 1 %s %s\n" % (token.encode(), _digest(token.encode(), data)) + data
+
+    @classmethod
+    def of_file(cls, data: bytes) -> tuple[Self, str]:
+        """The state in a file, and the file's token; raises Damaged."""
+        header = HEADER.match(data)
+        if header is None:
+            raise Damaged("it does not begin as one")
+        body = data[header.end() :]
+        if header[2] != _digest(header[1], body):
+            raise Damaged("it is cut short or was altered")
+        words = [
+            re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else "\\", os.fsdecode(line))
+            for line in body.split(b"\n")[:-1]
+        ]
+        if not all(WORD.fullmatch(word) for word in words):
+            raise Damaged("it was written by another version")
+        return cls.of_words(words), header[1].decode()
+
+
+def lines(words: Iterable[str]) -> bytes:
+    """Words as lines of a file."""
+    return b"".join(os.fsencode(word).replace(b"\\", b"\\\\").replace(b"\n", b"\\n") + b"\n" for word in words)
+
+
+def too_big(words: Iterable[str]) -> set[str]:
+    """The names of variables that would keep every program from being started: the biggest, until the rest fits."""
     big, room = set(), ENVIRONMENT_ROOM
     for word in sorted((word for word in words if word[0] == "="), key=len):
         size = len(os.fsencode(word))
@@ -218,3 +246,11 @@ def _too_big(words: Iterable[str]) -> set[str]:
         if size > ONE_VARIABLE or room < 0:
             big.add(_name(word))
     return big
+
+
+def _name(word: str) -> str:
+    return word[1:].partition("=")[0]
+
+
+def _digest(token: bytes, body: bytes) -> bytes:
+    return hashlib.sha256(token + body).hexdigest().encode()

@@ -1,6 +1,19 @@
-"""The two shell scripts of a stateful call, for sh, dash, busybox and bash; what they do says ``capture``.
+"""The shell scripts of a stateful call, for sh, dash, busybox and bash.
 
-Nothing of a body or a state is written into them: that comes as arguments, or as lines of a file.
+The shell that runs the body restores before it and captures after it, in an EXIT trap. From where the state is
+restored on it needs builtins alone: PATH may be gone, the environment too big for any program. Nothing of a body or a
+state is written into a script: that comes as arguments, or as lines of a file.
+
+It reports on its error output, from where the near side takes it away: ``TOKEN:KIND``, fields that end in NUL, and
+``TOKEN:.``, each on a line. Kinds:
+
+* ``stale``: nothing was run, as the state file is not the one that the near side knows.
+* ``bare``: the state directory cannot be used; the body is run, and nothing will be captured.
+* ``begin``: bash version, umask, directory, exports, options.
+* ``end``: umask, directory, previous directory, exports, functions, aliases, options, ``end``; all of it twice, as a job
+  left behind may write in between. Missing if the body led its error output elsewhere, replaced the shell or was killed.
+
+The same reports are in the file ``call.ID``, where the near side looks for an end that is missing.
 """
 
 from __future__ import annotations
@@ -10,108 +23,53 @@ from typing import Final
 
 from session_magics.variables import quoted
 
-OUTER: Final = r"""
-__sm_d=$1 __sm_t=$2 __sm_want=$3 __sm_left=$4 __sm_run=$5 __sm_in=$6 __sm_u=$7 __sm_load=$8
-shift 8
-: "${__sm_u:=$(umask)}"
-umask 077
-[ -z "${BASH_VERSION-}" ] || SHLVL=$((SHLVL - 1))
-exec 9>&2 2>/dev/null
-__sm_born() {
-__sm_b=
-read -r __sm_l <"/proc/$1/stat" || return 0
-set -f -- ${__sm_l##*") "}
-__sm_b=${20-}
-}
-__sm_lock() {
-__sm_tries=0
-__sm_born "$$"
-set -C
-until printf 'session-magics 1 %s %s\n' "$__sm_t" "$$:$__sm_b" >"$__sm_d/next"; do
-  __sm_h= __sm_p=
-  read -r __sm_l __sm_l __sm_h __sm_p __sm_l <"$__sm_d/next"
-  if [ -z "$__sm_p" ]; then
-    __sm_tries=$((__sm_tries + 1))
-    [ "$__sm_tries" -lt 10 ] || return 1
-    [ "$__sm_tries" -lt 5 ] || command -p rm -f -- "$__sm_d/next"
-  else
-    __sm_born "${__sm_p%%:*}"
-    if [ "$__sm_h" = "$__sm_left" ] || ! kill -0 "${__sm_p%%:*}" || [ "$__sm_b" != "${__sm_p#*:}" ]; then
-      command -p rm -f -- "$__sm_d/next" "$__sm_d/load.$__sm_h"
-      __sm_born "$$"
-      continue
-    fi
-    __sm_born "$$"
-  fi
-  command -p sleep 0.05 || command -p sleep 1
-done
-set +C
-}
-__sm_kind=bare
-if { [ -d "$__sm_d" ] || command -p mkdir -p -- "$__sm_d"; } && [ ! -L "$__sm_d" ] &&
-  [ -O "$__sm_d" ] && [ -w "$__sm_d" ] && __sm_lock; then
-  __sm_h=
-  [ -f "$__sm_d/state" ] && [ ! -L "$__sm_d/state" ] && [ -O "$__sm_d/state" ] &&
-    read -r __sm_l __sm_l __sm_h __sm_l <"$__sm_d/state"
-  case $__sm_want in
-  "$__sm_h" | any) __sm_kind=done ;;
-  *) __sm_kind=stale; command -p rm -f -- "$__sm_d/next" ;;
-  esac
-fi
-__sm_c=0
-if [ "$__sm_kind" != stale ]; then
-  "$0" -c "$__sm_run" "$0" "$__sm_in" "$__sm_kind" "$__sm_u" "${__sm_load:+$__sm_d/$__sm_load}" "$@"
-  __sm_c=$?
-  [ -z "$__sm_load" ] || command -p rm -f -- "$__sm_d/$__sm_load"
-  if [ "$__sm_kind" = done ]; then
-    printf 'closed\n' >>"$__sm_d/next" && command -p mv -f -- "$__sm_d/next" "$__sm_d/state" || {
-      __sm_kind=failed
-      command -p rm -f -- "$__sm_d/next"
-    }
-  fi
-fi
-{
-printf '%s:%s\n' "$__sm_t" "$__sm_kind"
-case $__sm_kind in done | stale) command -p cat -- "$__sm_d/state" "$__sm_d/state" ;; esac
-printf '%s:end\n' "$__sm_t"
-} >&9
-exit "$__sm_c"
-"""
-
-RUN: Final = 'exec 2>&9 9>&-; eval "$1"; eval "unset -v BASH_EXECUTION_STRING __sm_b __sm_k __sm_l __sm_p __sm_w; set --; $__sm_b"'
-"""What the inner shell begins with; one line, so that the lines of a body count from the first. Its error output comes
-as descriptor 9, so that the outer shell, whose own leads nowhere, does not tell of a signal that ended the inner."""
+RUN: Final = (
+    'eval "$1"; eval "unset -v BASH_EXECUTION_STRING __sm_b __sm_h __sm_i __sm_k __sm_l __sm_v __sm_w; set --; $__sm_b"'
+)
+"""What the shell begins with; $1 is the script, the rest its arguments: the state file's token, that of the call, a
+file of further arguments or "", the body, words. One line, so that the lines of a body count from the first."""
 
 _RESTORE: Final = r"""
-shift
-__sm_k=$1 __sm_l=$3
-umask "$2"
-shift 3
+__sm_h=$2 __sm_t=$3 __sm_l=$4
+shift 4
 if [ -n "$__sm_l" ]; then
   while IFS= read -r __sm_w; do
     __sm_w=$(command printf '%bx' "$__sm_w")
     set -- "$@" "${__sm_w%x}"
-  done <"$__sm_l"
+  done <@DIR@/"$__sm_l"
+  command -p rm -f @DIR@/"$__sm_l"
 fi
-__sm_b=$1
+__sm_b=$1 __sm_k=bare
 shift
-for __sm_w; do case $__sm_w in f*) eval "${__sm_w#f}" ;; esac; done 2>/dev/null
-[ "$__sm_k" != done ] || {
-  for __sm_w; do command printf '%s\0' "$__sm_w"; done
-  command printf '\0'
-} >>@RECORD@
+if { [ -d @DIR@ ] || (umask 077; command -p mkdir -p @DIR@); } && [ ! -L @DIR@ ] && [ -O @DIR@ ] && [ -w @DIR@ ]; then
+  __sm_w=
+  [ -f @DIR@/state ] && [ ! -L @DIR@/state ] && [ -O @DIR@/state ] &&
+    IFS=' ' read -r __sm_v __sm_v __sm_w __sm_v <@DIR@/state
+  if [ "$__sm_h" != "$__sm_w" ] && [ "$__sm_h" != any ]; then __sm_k=stale
+  elif [ -f @RECORD@ ] && [ ! -L @RECORD@ ] && [ -O @RECORD@ ]; then __sm_k=begin
+  elif (umask 077; set -C; : >@RECORD@); then __sm_k=begin
+  fi
+fi 2>/dev/null
+case $__sm_k in
+begin) ;;
+*) command printf '%s:%s\n%s:.\n' "$__sm_t" "$__sm_k" "$__sm_t" >&2 ;;
+esac
+[ "$__sm_k" != stale ] || exit 0
+for __sm_w; do case $__sm_w in
+f*) eval "${__sm_w#f}" ;;
+esac; done 2>/dev/null
 for __sm_w; do case $__sm_w in
 =*) command export "${__sm_w#=}" ;;
 +*) command export "${__sm_w#+}" ;;
 -*) command unset -v "${__sm_w#-}" ;;
 @*)
-  __sm_l=${__sm_w#*=}
+  __sm_v=${__sm_w#*=}
   __sm_w=${__sm_w#@}
   command unset -v "${__sm_w%%=*}"
-  eval "${__sm_w%%=*}=\$__sm_l"
+  eval "${__sm_w%%=*}=\$__sm_v"
   ;;
 c*) command cd -- "${__sm_w#c}" ;;
-[op]*) OLDPWD=${__sm_w#?} ;;
+o*) OLDPWD=${__sm_w#o} ;;
 u*) umask "${__sm_w#u}" ;;
 a*) command alias -- "${__sm_w#a}" ;;
 esac; done >/dev/null 2>&1
@@ -120,33 +78,45 @@ esac; done >/dev/null 2>&1
 _CAPTURE: Final = r"""
 __sm_exports() { @EXPORTS@; }
 __sm_options() { case ${BASH_VERSION-} in ?*) @OPTIONS@ ;; esac; }
-__sm_functions() { case ${BASH_VERSION-} in ?*) @FUNCTIONS@ ;; esac; }
-__sm_aliases() { case ${BASH_VERSION-} in ?*) @ALIASES@ ;; esac; }
-__sm_end() {
-set -- "$?"
-{
-command printf '%s\0' "$1"
+__sm_identity() {
+__sm_i=
+while IFS='	' read -r __sm_l __sm_v; do case $__sm_l in
+mnt_id:) __sm_i=$__sm_v: ;;
+ino:) __sm_i=$__sm_i$__sm_v ;;
+esac; done <"/proc/self/fdinfo/$1"
+}
+__sm_begin() {
+command printf '%s\0' "${BASH_VERSION-}"
+command umask
+command printf '\0'
+command pwd
+command printf '\0'
+__sm_exports
+command printf '\0'
+__sm_options
+command printf '\0'
+}
+__sm_report() {
 command umask
 command printf '\0'
 command pwd
 command printf '\0%s\0' "${OLDPWD-}"
 __sm_exports
 command printf '\0'
-__sm_functions
+case ${BASH_VERSION-} in ?*) @FUNCTIONS@ ;; esac
 command printf '\0'
-__sm_aliases
+case ${BASH_VERSION-} in ?*) @ALIASES@ ;; esac
 command printf '\0'
 __sm_options
 command printf '\0end\0'
-} >>@RECORD@
-[ "$1" = 0 ] || set +e
-return "$1"
 }
 __sm_main() {
-[ "${BASHPID-$$}" = "$$" ] || return
-[ -z "${BASHPID-}" ] || return 0
-if IFS=' ' read -r __sm_p __sm_w </proc/self/stat; then :; else __sm_p=$(command -p sh -c 'echo $PPID'); fi
-[ "$__sm_p" = "$$" ]
+case ${BASHPID-} in
+'') ;;
+*) [ "$BASHPID" = "$$" ]; return ;;
+esac
+if IFS=' ' read -r __sm_v __sm_l </proc/self/stat; then :; else __sm_v=$(command -p sh -c 'echo $PPID'); fi
+[ "$__sm_v" = "$$" ]
 }
 __sm_trap() {
 command trap "$@" || return
@@ -163,39 +133,48 @@ shift
 for __sm_w; do case $__sm_w in
 0 | EXIT | exit | SIGEXIT | sigexit)
   __sm_main && case $__sm_a in
-  -) command trap '{ __sm_end || :; } >/dev/null 2>&1' EXIT ;;
-  *) command trap "{ __sm_end; } >/dev/null 2>&1
+  -) command trap '{ __sm_end || :; } 9>&2 >/dev/null 2>&1' EXIT ;;
+  *) command trap "{ __sm_end; } 9>&2 >/dev/null 2>&1
 $__sm_a
-{ __sm_end || :; } >/dev/null 2>&1" EXIT ;;
+{ __sm_end || :; } 9>&2 >/dev/null 2>&1" EXIT ;;
   esac ;;
 esac; done 2>/dev/null
-command unset -v __sm_a __sm_w __sm_p
+command unset -v __sm_a __sm_l __sm_v __sm_w
 return 0
 }
-if [ "$__sm_k" = done ]; then
-  {
-  command printf '%s\0' "${BASH_VERSION-}"
-  command umask
-  command printf '\0'
-  command pwd
-  command printf '\0'
-  __sm_exports
-  command printf '\0'
-  __sm_options
-  command printf '\0'
-  } >>@RECORD@
+if [ "$__sm_k" = begin ]; then
+  __sm_identity 9 9>&2 2>/dev/null
+  eval "__sm_end() {
+  set -- \"\$?\"
+  { command printf '%s:end\n' $__sm_t; __sm_report; command printf '%s:.\n' $__sm_t; } >>@QUOTED_RECORD@
+  __sm_identity 9
+  case \$__sm_i in
+  ?*:?*) case $__sm_i in
+    \"\$__sm_i\")
+      command printf '%s:end\n' $__sm_t
+      __sm_report
+      __sm_report
+      command printf '%s:.\n' $__sm_t
+    ;; esac ;;
+  esac >&9
+  [ \"\$1\" = 0 ] || set +e
+  return \"\$1\"
+  }"
+  { command printf '%s:begin\n' "$__sm_t"; __sm_begin; command printf '%s:.\n' "$__sm_t"; } >&2
+  : >@RECORD@
   case ${BASH_VERSION:+:${SHELLOPTS-}:} in
   "" | *:posix:*) alias trap=__sm_trap ;;
   *) eval 'trap() { __sm_trap "$@"; }' ;;
   esac
-  command trap '{ __sm_end || :; } >/dev/null 2>&1' EXIT
-fi 2>/dev/null
+  command trap '{ __sm_end || :; } 9>&2 >/dev/null 2>&1' EXIT
+fi
 for __sm_w; do case $__sm_w in
 "sset -o "*) command set -o "${__sm_w#sset -o }" ;;
 "sset +o "*) command set +o "${__sm_w#sset +o }" ;;
 "sshopt -s "*) command shopt -s "${__sm_w#sshopt -s }" ;;
 "sshopt -u "*) command shopt -u "${__sm_w#sshopt -u }" ;;
 esac || :; done 2>/dev/null
+command unset -v __sm_t
 """
 
 PUT: Final = r"""
@@ -204,27 +183,60 @@ umask 077
 """
 """Writes its input to the new file $2 of the directory $1."""
 
+PUBLISH: Final = r"""
+umask 077
+[ ! -L "$1" ] && [ -O "$1" ] && [ -w "$1" ] || exit 1
+set -C
+tries=0
+until : >"$1/next"; do
+  tries=$((tries + 1))
+  [ "$tries" -lt 60 ] || exit 1
+  [ "$tries" -ne 40 ] || rm -f -- "$1/next"
+  sleep 0.05 || sleep 1
+done 2>/dev/null
+seen=
+[ -f "$1/state" ] && [ ! -L "$1/state" ] && [ -O "$1/state" ] && IFS=' ' read -r word word seen word <"$1/state"
+if [ "$2" != "$seen" ] && [ "$2" != any ]; then
+  rm -f -- "$1/next"
+  exit 3
+fi
+if [ -n "$3" ]; then printf '%s' "$3"; else cat; fi >>"$1/next" && mv -f -- "$1/next" "$1/state" && exit 0
+rm -f -- "$1/next"
+exit 1
+"""
+"""Makes $3, or its input, the state file of the directory $1 if the one there has the token $2 (or that is "any").
+
+Exit status 3: it has another one. The new file is the lock as well; it is held for some milliseconds, so that one that
+is there for seconds belongs to nobody.
+"""
+
 REMOVE: Final = r"""
 [ ! -L "$1" ] && [ -O "$1" ] || exit 0
-rm -f -- "$1/state" "$1/next" "$1"/load.*
+rm -f -- "$1/state" "$1/next" "$1"/call.* "$1"/load.*
 rmdir -- "$1"
 """
 """Removes the directory $1 with the files that calls made there, and no others."""
 
-PROBE_STATE: Final = r"""[ ! -L "$1" ] && [ -O "$1" ] && cat -- "$1/state" """
+FETCH: Final = (
+    r"""[ ! -L "$1" ] && [ -O "$1" ] && [ -f "$1/$2" ] && [ ! -L "$1/$2" ] && [ -O "$1/$2" ] && cat -- "$1/$2" """
+)
+"""Prints the file $2 of the directory $1."""
 
 
-def inner(state_dir: str, carry: Iterable[str], big: Iterable[str]) -> str:
-    """The inner script; ``big``: the variables that are kept out of the environment for their size."""
+def script(state_dir: str, record: str, carry: Iterable[str], big: Iterable[str]) -> str:
+    """The script of a call; ``big``: the variables that are kept out of the environment for their size."""
     names = " ".join(big)
+    path = quoted(f"{state_dir}/{record}", "sh")
     parts = {
-        "@RECORD@": quoted(f"{state_dir}/next", "sh"),
+        "@DIR@": quoted(state_dir, "sh"),
+        "@RECORD@": path,
+        "@QUOTED_RECORD@": path.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$").replace("`", "\\`"),
         "@EXPORTS@": f"(command export {names}; command export -p)" if names else "command export -p",
         "@OPTIONS@": "command set +o; command shopt -p" if "options" in carry else ":",
         "@FUNCTIONS@": "command declare -f" if "functions" in carry else ":",
         "@ALIASES@": "command alias -p" if "aliases" in carry else ":",
     }
-    script = _RESTORE + _CAPTURE
-    for mark, text in parts.items():
-        script = script.replace(mark, text)
-    return script
+    text = _RESTORE + _CAPTURE
+    for mark, part in parts.items():
+        text = text.replace(mark, part)
+    return text

@@ -158,7 +158,7 @@ class PipedProcess:
     def __init__(self, child: Child, kill: Hook, status: Callable[[int], int], forget: Callable[[Child], None]) -> None:
         self._child, self._kill, self._status, self._forget = child, kill, status, forget
         assert child.stdin is not None
-        self.stdin: IO[bytes] = _Input(os.dup(child.stdin.fileno()), "w")
+        self.stdin: IO[bytes] = Input(os.dup(child.stdin.fileno()), "w")
         self.stdout: IO[bytes] = os.fdopen(os.dup(child.stdout.fileno()), "rb")
         child.stdin.close()
         child.stdout.close()
@@ -228,7 +228,7 @@ class EndedProcess:
         """See Process."""
 
 
-class _Input(io.FileIO):
+class Input(io.FileIO):
     """Hands over at once and whole what is written."""
 
     def write(self, data: ReadableBuffer, /) -> int:

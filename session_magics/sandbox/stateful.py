@@ -17,8 +17,8 @@ from typing import Final, Protocol
 from session_magics.errors import SandboxError, UsageMistake
 from session_magics.model import Command
 from session_magics.sandbox import Result
-from session_magics.sandbox.capture import Damaged, Record, State
-from session_magics.sandbox.farside import OUTER, PROBE_STATE, PUT, REMOVE, RUN, inner
+from session_magics.sandbox.capture import Change, Damaged, Moment, State, lines
+from session_magics.sandbox.farside import FETCH, PUBLISH, PUT, REMOVE, RUN, script
 
 SHELLS: Final = frozenset(("sh", "dash", "bash", "ash", "busybox-sh"))
 CARRIED: Final = frozenset(("functions", "aliases", "options"))
@@ -27,9 +27,9 @@ CARRIED: Final = frozenset(("functions", "aliases", "options"))
 INLINE: Final = 16 * 1024
 # Times that a call starts anew because another process had changed the state just before.
 ATTEMPTS: Final = 50
-# Beyond it no signal ends a program.
-LAST_SIGNAL: Final = 64
 NOT_FOUND, NOT_RUNNABLE = 127, 126
+# What PUBLISH says if the state file is not the expected one, and the token that it takes for every one.
+CHANGED_BY_ANOTHER, ANY = 3, "any"
 ALL_STATE: Final = ("directory", "environment")
 
 
@@ -74,10 +74,9 @@ class StatefulSandbox:
             raise UsageMistake(f"{unknown[0]!r} cannot be carried over: known are {', '.join(sorted(CARRIED))}")
         self.sandbox, self.state_dir, self.carry = sandbox, state_dir.rstrip("/") or "/", frozenset(carry)
         self._lock = threading.Lock()
+        self._id = secrets.token_hex(8)
         self._state = State()
-        self._token = ""  # of the state file that this object knows; empty: there is none
-        self._umask = ""  # that commands have at the place; empty: not yet known
-        self._left = ""  # of a call that was killed, and may have left its lock there
+        self._token = ""  # of the state file that this object knows; empty: there is none; ANY: a damaged one
 
     @property
     def cwd(self) -> str:
@@ -94,117 +93,136 @@ class StatefulSandbox:
     def close(self) -> None:
         """Remove the state; may be repeated. A command after it begins with none."""
         with self._lock:
-            self._state, self._token, self._left = State(), "", ""
-            self.sandbox.exec(Command(("sh", "-c", REMOVE, "sh", self.state_dir)))
+            self._state, self._token = State(), ""
+            self._far(REMOVE)
 
     def _wrapped(self, command: Command, stdin: bytes | None, timeout: float | None) -> StatefulResult:
         warnings: list[str] = []
         for _ in range(ATTEMPTS):
             token = secrets.token_hex(16)
-            wrapped, words = self._call(command, token)
-            result = self.sandbox.exec(wrapped, stdin=stdin, timeout=timeout)
-            kind, data, stderr = cut(result.stderr, token)
+            result = self.sandbox.exec(self._call(command, token), stdin=stdin, timeout=timeout)
+            reports, stderr = taken(result.stderr, token)
             result = replace(result, stderr=stderr)
-            if kind == "stale":
-                self._reload(data, warnings)
-                continue
-            return self._finished(result, kind, data, token, words, warnings)
+            if ("stale", b"") not in reports:
+                return self._finished(command, result, token, reports, warnings)
+            self._reload(warnings)
         raise SandboxError(self.state_dir, "other processes change the state all the time: use one directory for each")
 
-    def _call(self, command: Command, token: str) -> tuple[Command, list[str]]:
-        """The command that restores, runs and captures, and the words of its state."""
-        words = self._state.words(command.env, command.cwd is not None)
+    def _call(self, command: Command, token: str) -> Command:
+        """The command that restores, runs and captures."""
+        shell, _, body = command.argv
+        words = self._state.words_for(command.env, command.cwd is not None)
         big = [word[1:].partition("=")[0] for word in words if word[0] == "@"]
-        text, load, sent = inner(self.state_dir, self.carry, big), "", [command.argv[2], *words]
-        data = b"".join(os.fsencode(word).replace(b"\\", b"\\\\").replace(b"\n", b"\\n") + b"\n" for word in sent)
-        # Not every place takes bytes that are no text in an argument.
-        if len(data) > INLINE or (not data.isascii() and any(not _is_text(word) for word in sent)):
+        text, load, sent = script(self.state_dir, f"call.{self._id}", self.carry, big), "", [body, *words]
+        if not _sendable(data := lines(sent)):
             load, sent = f"load.{token}", []
-            self._put(command.argv[0], load, data)
-        shell = command.argv[0]
-        argv = (shell, *(("-p",) if os.path.basename(shell) == "bash" else ()), "-c", OUTER, shell, self.state_dir)
-        return replace(
-            command, argv=(*argv, token, self._token, self._left, RUN, text, self._umask, load, *sent)
-        ), words
-
-    def _put(self, shell: str, name: str, data: bytes) -> None:
-        put = self.sandbox.exec(Command((shell, "-c", PUT, shell, self.state_dir, name)), stdin=data)
-        if put.code:
-            why = os.fsdecode(put.stderr).strip().rpartition("\n")[2] or "not a directory of this user"
-            raise SandboxError(self.state_dir, f"a command of {len(data)} bytes cannot be left there ({why})")
-
-    def _reload(self, data: bytes, warnings: list[str]) -> None:
-        """Take over what another process, or an object before this one, left there."""
-        known = "what this object knows is used" if self._token else "the session begins anew"
-        if not data:
-            if self._token != "any":
-                warnings.append(f"{self.state_dir}/state is gone: {known}")
-            self._token = ""
-            return
-        try:
-            record = Record.read(data)
-            self._state, self._token = record.state(self.carry), record.token
-        except Damaged as reason:
-            warnings.append(f"{self.state_dir}/state is damaged ({reason}): {known}")
-            self._token = "any"
+            put = self._far(PUT, load, stdin=data, shell=shell)
+            if put.code:
+                why = os.fsdecode(put.stderr).strip().rpartition("\n")[2] or "not a directory of this user"
+                raise SandboxError(self.state_dir, f"a command of {len(data)} bytes cannot be left there ({why})")
+        return replace(command, argv=(shell, "-c", RUN, shell, text, self._token, token, load, *sent))
 
     def _finished(
-        self, result: Result, kind: str, data: bytes, token: str, words: list[str], warnings: list[str]
+        self, command: Command, result: Result, token: str, reports: list[tuple[str, bytes]], warnings: list[str]
     ) -> StatefulResult:
         """Learn from a call that ran what it left, and say what could not be learned."""
-        self._left = token if kind == "" else ""
-        if kind == "garbled":
-            data = self._fetch()
         lost: tuple[str, ...] = ALL_STATE
-        try:
-            record = Record.read(data) if kind in ("done", "garbled") else None
-        except Damaged as reason:
-            record = None
-            warnings.append(f"{self.state_dir}/state cannot be read back ({reason})")
-        if record is not None and record.token == token:
-            self._state, self._token = record.state(self.carry), token
-            self._umask = self._umask or ("" if any(word[0] == "u" for word in words) else record.begin.umask)
-            lost = ALL_STATE if record.end is None else ()
-            wanted = next((word[1:] for word in words if word[0] == "c"), record.begin.cwd)
-            if record.begin.cwd != wanted:
-                warnings.append(f"the directory {wanted} is gone or closed: the command ran in {record.begin.cwd}")
-            if result.code > 128 and (record.end is None or record.end.code != result.code):
-                signal = result.code - 128
-                result = replace(result, code=-signal) if signal <= LAST_SIGNAL else result
-        elif kind in ("bare", "failed"):
-            warnings.append(f"{self.state_dir} cannot be written by this user: nothing is remembered")
-        elif result.code in (NOT_FOUND, NOT_RUNNABLE) and not kind:
-            lost = ()
+        begins = [data for kind, data in reports if kind == "begin"]
+        if ("bare", b"") in reports:
+            warnings.append(f"{self.state_dir} cannot be used by this user: nothing is remembered")
+        elif begins:
+            try:
+                begin, ends = Moment.before(begins[0]), self._ends(result, token, reports)
+                self._check_directory(command, begin, warnings)
+                if ends:
+                    self._publish(Change.between(self._state, begin, ends, self.carry), warnings)
+                    lost = ()
+            except Damaged as reason:
+                warnings.append(f"what the command left cannot be read: {reason}")
+        elif result.code in (NOT_FOUND, NOT_RUNNABLE):
+            lost = ()  # there is no such shell
         return _result(result, self._state.cwd, tuple(warnings), lost)
 
-    def _fetch(self) -> bytes:
-        return self.sandbox.exec(Command(("sh", "-c", PROBE_STATE, "sh", self.state_dir))).stdout
+    def _ends(self, result: Result, token: str, reports: list[tuple[str, bytes]]) -> list[Moment]:
+        """The captured ends: none after a time-out, and where the body replaced the shell or was killed with it."""
+        halves = [(data[: len(data) // 2], data[len(data) // 2 :]) for kind, data in reports if kind == "end"]
+        if not halves or any(one != other for one, other in halves):
+            if result.timed_out:
+                return []
+            filed, _ = taken(self._far(FETCH, f"call.{self._id}").stdout, token)
+            return [Moment.after(data) for kind, data in filed if kind == "end"]
+        return [Moment.after(data) for data, _ in halves]
+
+    def _check_directory(self, command: Command, begin: Moment, warnings: list[str]) -> None:
+        wanted = self._state.cwd
+        if wanted and command.cwd is None and begin.cwd != wanted:
+            warnings.append(f"the directory {wanted} is gone or closed: the command ran in {begin.cwd}")
+
+    def _publish(self, change: Change, warnings: list[str]) -> None:
+        """Make the state after ``change`` that of the session, upon whatever other processes made of it meanwhile."""
+        for _ in range(ATTEMPTS):
+            state = self._state.changed(change)
+            if state == self._state and self._token != ANY:
+                return
+            token = secrets.token_hex(16)
+            data = state.file(token)
+            if _sendable(data):
+                done = self._far(PUBLISH, self._token, data.decode())
+            else:
+                done = self._far(PUBLISH, self._token, "", stdin=data)
+            if done.code != CHANGED_BY_ANOTHER:
+                self._state = state
+                if done.code:
+                    warnings.append(f"{self.state_dir}/state cannot be written: only this object remembers")
+                else:
+                    self._token = token
+                return
+            self._reload(warnings)
+        warnings.append(f"{self.state_dir}/state is changed by others all the time: this change is not in it")
+
+    def _reload(self, warnings: list[str]) -> None:
+        """Take over what another process, or an object before this one, left there."""
+        data = self._far(FETCH, "state").stdout
+        known = "what this object knows is used" if self._token else "the session begins anew"
+        try:
+            if data:
+                self._state, self._token = State.of_file(data)
+            elif self._token:
+                warnings.append(f"{self.state_dir}/state is gone: {known}")
+                self._token = ""
+            else:
+                raise Damaged("it is empty or not a file of this user")
+        except Damaged as reason:
+            warnings.append(f"{self.state_dir}/state is damaged ({reason}): {known}")
+            self._token = ANY
+
+    def _far(self, text: str, *arguments: str, stdin: bytes | None = None, shell: str = "sh") -> Result:
+        """Run one of the other scripts for the state directory."""
+        return self.sandbox.exec(Command((shell, "-c", text, shell, self.state_dir, *arguments)), stdin=stdin)
 
 
-def cut(stderr: bytes, token: str) -> tuple[str, bytes, bytes]:
-    """What the far side told at the end of ``stderr``: its kind, the state file, and the error output without it.
-
-    The file is there twice, as a job left behind may have written in between: if the two differ the kind is
-    "garbled". An empty kind: nothing was told.
-    """
-    mark = f"{token}:".encode()
-    head, found, rest = stderr.partition(mark)
-    if not found:
-        return "", b"", stderr
-    kind, _, rest = rest.partition(b"\n")
-    data, ended, tail = rest.rpartition(mark + b"end\n")
-    half, odd = divmod(len(data), 2)
-    if not ended or odd or data[:half] != data[half:]:
-        return "garbled", b"", head + tail
-    return kind.decode("ascii", "replace"), data[:half], head + tail
+def taken(output: bytes, token: str) -> tuple[list[tuple[str, bytes]], bytes]:
+    """The reports in an output, each with its kind, and the output without them."""
+    reports, rest = [], []
+    mark = token.encode() + b":"
+    while True:
+        before, found, output = output.partition(mark)
+        rest.append(before)
+        kind, _, after = output.partition(b"\n")
+        data, ended, after = after.partition(mark + b".\n")
+        if not ended:
+            return reports, b"".join(rest)
+        reports.append((kind.decode("ascii", "replace"), data))
+        output = after
 
 
-def _is_text(word: str) -> bool:
+def _sendable(data: bytes) -> bool:
+    """Whether it can be an argument at every place: not too long, and text."""
     try:
-        word.encode()
-    except UnicodeEncodeError:
+        data.decode()
+    except UnicodeDecodeError:
         return False
-    return True
+    return len(data) <= INLINE
 
 
 def _result(result: Result, cwd: str, warnings: tuple[str, ...] = (), lost: tuple[str, ...] = ()) -> StatefulResult:
