@@ -69,7 +69,10 @@ class EngineSession:
         return at_engine(self.plain, self.engine)
 
     def __repr__(self) -> str:
-        state = self.state()
+        try:
+            state = self.state()
+        except SessionError as error:  # it is shown all the same
+            return f"<Session {self.name}: {error}>"
         pid = f" pid={state.pid}" if isinstance(state, Running) else ""
         return f"<Session {self.name} {describe(state)}{pid}>"
 
