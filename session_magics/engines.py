@@ -93,10 +93,6 @@ class EngineSession:
         """See Session."""
         return str(self._ask("tail", lines))
 
-    def output(self, begin: int = 0, end: int | None = None) -> bytes:
-        """See Session."""
-        return b"".join(self._output(begin, end))
-
     def snapshot(self, *, styled: bool = False) -> str:
         """See Session."""
         return str(self._ask("snapshot", styled=styled))
@@ -148,15 +144,6 @@ class EngineSession:
                 if position >= piece.end and piece.running:
                     time.sleep(pause)
                     pause = min(SLOWER * pause, LONGEST_PAUSE)
-
-    def _output(self, begin: int, end: int | None) -> Iterator[bytes]:
-        with Cluster(self._cluster) as cluster:
-            position, known = begin, end
-            while known is None or position < known:
-                piece = self._piece(cluster, position)
-                known = piece.end if known is None else min(known, piece.end)
-                yield piece.data[: max(0, len(piece.data) - max(0, piece.position - known))]
-                position = piece.position
 
     def _piece(self, cluster: Cluster, position: int | None, patient_until: float = math.inf) -> Piece:
         piece: Piece = cluster.ask(self.engine, _output_after, self.plain, position, patient_until=patient_until)
