@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import _signal
 import errno
+import fcntl
 import os
+import struct
 import termios
 
 from session_magics.holder import processes, trees
@@ -112,7 +114,7 @@ class Terminal:
     def resize(self, rows: int, columns: int) -> None:
         """Set the size; the foreground group gets SIGWINCH. Harmless after the end."""
         try:
-            termios.tcsetwinsize(self.pty_fd, (rows, columns))
+            set_size(self.pty_fd, rows, columns)
         except OSError:
             pass
 
@@ -191,6 +193,11 @@ class Terminal:
             self.pty_fd = -1
 
 
+def set_size(fd: int, rows: int, columns: int) -> None:
+    """Set a terminal's size; OSError if it is none. (``termios.tcsetwinsize`` is younger than far Pythons may be.)"""
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+
 def _prepare(report: int, size: tuple[int, int], stdin: int | None, raw_lines: bool, umask: int) -> None:
     """In the child, between fork and exec: terminal modes, signals, standard input."""
     os.umask(umask)
@@ -199,7 +206,7 @@ def _prepare(report: int, size: tuple[int, int], stdin: int | None, raw_lines: b
         modes[1] &= ~termios.ONLCR
     modes[3] |= termios.NOFLSH  # or the line discipline throws away output that was not read yet at Ctrl-C
     termios.tcsetattr(1, termios.TCSANOW, modes)
-    termios.tcsetwinsize(1, size)
+    set_size(1, *size)
     os.write(report, os.fsencode(os.ttyname(1)) + b"\0")
     if stdin is not None:
         os.dup2(stdin, 0)

@@ -92,6 +92,10 @@ class Holder:
         self._spawn()
         self.loop.on_end(self.launch.owner, self._owner_gone)
         self.loop.on_end(self.launch.parent, self._parent_gone)
+        if self.launch.forsaken:
+            from session_magics.holder.forsaken import Forsaken  # of sessions that a relay is to come back to
+
+            Forsaken(self.loop, self.server, self.launch.forsaken, self._owner_gone)
 
     def _spawn(self) -> None:
         launch = self.launch

@@ -103,7 +103,7 @@ def parse_words(
     send: name, text, enter, keys (names for ``key_bytes``, sent after the text).
     wait: name, pattern, port (0: any), silence, timeout. stop: names, labels, all, grace, now.
     restart: name (None with labels), labels, env. remove: names, labels, force, keep_log.
-    clean: labels, older, keep, total, dry_run. resize: name, size.
+    clean: labels, older, keep, total, dry_run. resize: name, size. copy: source, target.
     import: file, dry_run. approve: name (None: all), allow, deny, minutes, most, off.
     shell: name. tmux: name, action. tools, doctor: nothing more.
     """

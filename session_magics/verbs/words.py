@@ -295,6 +295,7 @@ VERBS: Mapping[str, Verb] = {
         finish=_finish_group,
     ),
     "clean": Verb(_CLEAN, "forget ended sessions by age, number or size", _clean_options, finish=_finish_list),
+    "copy": Verb("SOURCE TARGET", "copy files or folders between here and PLACE:PATH", fixed=("source", "target")),
     "resize": Verb("NAME RxC", "set the size of the terminal", fixed=("name", "size"), finish=_finish_resize),
     "approve": Verb(
         "NAME [--allow RULE]… [--deny RULE]… [--minutes N] [--most N]|[NAME] --off",
@@ -325,6 +326,7 @@ def reaches_engines(call: Namespace) -> bool:
 # What people type who know other programs.
 OTHER_WORDS: Mapping[str, str] = {
     "attach": "show",
+    "cp": "copy",
     "delete": "remove",
     "kill": "stop",
     "log": "tail",

@@ -49,7 +49,9 @@ def elsewhere() -> Iterator[Figure]:
     for name in ("docker", "docker without python", "ssh"):
         yield ratio(f"true: {name} / here", taken[name], taken["here"], 2.0)
     yield ratio("true: docker / docker exec", taken["docker"], taken["docker exec"], 1 / 20)
-    yield ratio("true: docker without python / docker exec", taken["docker without python"], taken["docker exec"], 1 / 20)
+    yield ratio(
+        "true: docker without python / docker exec", taken["docker without python"], taken["docker exec"], 1 / 20
+    )
     yield ratio("true: ssh / ssh host true", taken["ssh"], taken["ssh host"], 1 / 20)
 
 
