@@ -8,7 +8,7 @@ import os
 import shutil
 import stat
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import leaks
+from plants import HARD_NAMES, plant, tree
 from session_magics.errors import SandboxError, SessionError, UsageMistake
 from session_magics.model import Command
 from session_magics.sandbox import Probe, Process, Result
@@ -24,20 +25,6 @@ from session_magics.sandbox.copying import TEMPORARY, copy_in, copy_out
 from session_magics.sandbox.local import LocalSandbox
 
 BUSYBOX = shutil.which("busybox")
-HARD_NAMES = (
-    "it's",
-    'say "so"',
-    "two\nlines\n",
-    "-rf",
-    "--",
-    " ",
-    "ünï漢",
-    "a\\b",
-    "*",
-    "$HOME",
-    "#",
-    os.fsdecode(b"\xff\xfe\x80"),
-)
 NEEDED = ("sh", "mv", "rm", "chmod", "du", "stat", "cat")
 WAYS = {
     "tar": [*NEEDED, "tar"],
@@ -97,45 +84,6 @@ def made(tmp_path: Path, names: list[str]) -> Iterator[LocalSandbox]:
         yield sandbox
     assert leaks.leaked(tmp_path, before) == []
     assert list(tmp_path.rglob(f"{TEMPORARY}*")) == []
-
-
-def tree(root: Path) -> Mapping[str, object]:
-    """All below a folder: content or target, and permissions."""
-    found: dict[str, object] = {}
-    for folder, folders, files in os.walk(root):
-        for name in folders + files:
-            path = os.path.join(folder, name)
-            mode = os.lstat(path).st_mode
-            if stat.S_ISLNK(mode):
-                found[os.path.relpath(path, root)] = os.readlink(path)
-            elif stat.S_ISDIR(mode):
-                found[os.path.relpath(path, root)] = stat.S_IMODE(mode)
-            elif stat.S_ISREG(mode):
-                found[os.path.relpath(path, root)] = (Path(path).read_bytes(), stat.S_IMODE(mode))
-    return found
-
-
-def plant(root: Path) -> Path:
-    """A folder with all that is hard to copy."""
-    (root / "deep" / "er").mkdir(parents=True)
-    (root / "empty").mkdir()
-    for number, name in enumerate(HARD_NAMES):
-        (root / name).write_bytes(bytes(range(256)) * number)
-        (root / "deep" / "er" / name).mkdir()
-    (root / "run").write_text("#!/bin/sh\n")
-    (root / "run").chmod(0o755)
-    (root / "secret").write_text("x")
-    (root / "secret").chmod(0o600)
-    (root / "shared").write_text("x")
-    (root / "shared").chmod(0o666)
-    (root / ("n" * 200)).write_text("a long name")
-    (root / "link").symlink_to("deep/er")
-    (root / "dangling").symlink_to("nowhere")
-    (root / "deep" / "up").symlink_to("../run")
-    os.link(root / "run", root / "deep" / "same")
-    (root / "big").write_bytes(os.urandom(300_000))
-    (root / "deep").chmod(0o750)
-    return root
 
 
 def test_a_folder_goes_in_and_comes_out_as_it_was(sandbox: LocalSandbox, tmp_path: Path) -> None:
