@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import leaks
-from session_magics.cluster import Cluster
+from session_magics.cluster import CLUSTER_VARIABLE, Cluster
 
 ENGINES = 4
 ENDS = 30.0  # seconds for all processes of a cluster to end
@@ -61,7 +61,13 @@ def local_cluster() -> Iterator[LocalCluster]:
     """The cluster, with this process's environment changed so that it is the default one. It leaves no process."""
     home = Path(tempfile.mkdtemp(prefix="sm"))
     root, ipython = home / "r", home / "i"
-    changed = {"SESSION_MAGICS_HOME": str(root), "IPYTHONDIR": str(ipython), "SESSION_MAGICS_CLUSTER": ""}
+    # A home of its own too: what a person's start-up files of shells take is not to be waited for.
+    changed = {
+        "HOME": str(home),
+        "SESSION_MAGICS_HOME": str(root),
+        "IPYTHONDIR": str(ipython),
+        CLUSTER_VARIABLE: "",
+    }
     before = {name: os.environ.get(name) for name in changed}
     os.environ.update(changed)
     keeper = subprocess.Popen(

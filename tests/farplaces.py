@@ -49,7 +49,8 @@ class PlacedBackend(FarBackend):
 
     def start(self, start: Start) -> None:
         env = {COOKIE: start.spec.id} | {name: start.env[name] for name in ("PS1", "PS2") if name in start.env}
-        super().start(replace(start, place=self.place, env=env))  # type: ignore[arg-type]
+        spec = replace(start.spec, cwd="" if start.spec.cwd == os.getcwd() else start.spec.cwd)
+        super().start(replace(start, spec=spec, place=self.place, env=env))  # type: ignore[arg-type]
 
 
 def far_directories(home: Path) -> list[str]:

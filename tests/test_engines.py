@@ -240,7 +240,7 @@ def test_a_port_is_waited_for(cluster: LocalCluster) -> None:
 
 
 def test_follow_gives_every_byte_and_leaves_the_engine_free(cluster: LocalCluster) -> None:
-    program = "i=0; while [ $i -lt 300 ]; do seq 1 2000; i=$((i+1)); done; read x"
+    program = "i=0; while [ $i -lt 300 ]; do seq 1 2000; i=$((i+1)); done; echo end; read x"
     session = far.start(2, "much", Command(("sh", "-c", program)))
     got = bytearray()
     thread = threading.Thread(target=lambda: [got.extend(data) for data in session.follow(0)])
@@ -249,11 +249,11 @@ def test_follow_gives_every_byte_and_leaves_the_engine_free(cluster: LocalCluste
         began = time.monotonic()
         cluster.pid(2)
         assert time.monotonic() - began < 1.0
-        if session.info().log_bytes == len(got):
+        if got.endswith(b"end\r\n"):
             session.send("\r")
             thread.join(SOON)
     lines = bytes(got).replace(b"\r\n", b"\n").split(b"\n")
-    assert lines[:-2] == 300 * [str(n).encode() for n in range(1, 2001)]
+    assert lines == [*(300 * [str(n).encode() for n in range(1, 2001)]), b"end", b"", b""]
 
 
 @contextmanager
@@ -276,15 +276,16 @@ def test_a_busy_engine_is_one_line_and_forgets_what_it_did_not_come_to(cluster: 
     with busy(cluster, 1):
         waiting.start()  # it has patience
         began = time.monotonic()
+        late = subprocess.Popen((*CLI, "start", "late", "--on", "engine:1", "ls"), stderr=subprocess.DEVNULL)
         status, out, err = run("list", "--engines")
         assert (status, err.count("\n")) == (0, 1) and time.monotonic() - began < ANSWER_LIMIT + SOON
         assert err.startswith("session-magics: engine 1: no answer within 5 s: it does other work") and "web" in out
-        assert run("start", "late", "--on", "engine:1", "ls")[0] == 1
+        assert late.wait(SOON) == 1
         with pytest.raises(WaitTimeout):
             session.wait(0.3)
         assert run("stop", "web@engine:0", "--now")[0] == 0
     waiting.join(SOON)
-    assert results == [-signal.SIGKILL] and Registry().find("late") is None
+    assert results in ([-signal.SIGTERM], [-signal.SIGKILL]) and Registry().find("late") is None
 
 
 def test_an_engine_that_hangs_is_one_line(cluster: LocalCluster) -> None:
@@ -437,7 +438,6 @@ def test_a_notebook_starts_lists_tails_and_stops(cluster: LocalCluster, kernel: 
     assert started.text.startswith("<Session web@engine:3 running pid=")
     listed = kernel.run("%session list --engines")
     assert listed.text.splitlines()[1].split()[:2] == ["web@engine:3", "running"]
-    assert all(set(display["data"]) == {"text/plain"} for display in kernel.cells.displays.values())
     assert kernel.run("%session tail web@engine:3").text == "up\n"
     stopped = kernel.run("%session tail web@engine:3 -f", interrupt_after=1)
     assert (stopped.status, stopped.text) == ("ok", "up\n")
@@ -466,6 +466,7 @@ def test_px_stays_with_the_clients_of_the_person_and_runs_sessions_on_all_engine
     kernel.run("%%px\nimport os\nget_ipython().run_line_magic('session', f'start job{os.getpid()} sleep 1000')")
     assert len(names()) == 2 * ENGINES and kernel.run("%px %session list").text.count("sleep 1000") == ENGINES**2
     assert kernel.run("%px %session stop main").text.count("['main']") == ENGINES
+    kernel.run("%px %session remove main")
     kernel.run("rc.close()")
 
 

@@ -119,7 +119,7 @@ class FarBackend(NativeBackend):
     def _end_by_agent(self, directory: Path, id: str, far: Mapping[bytes, bytes]) -> tuple[int, ...]:
         code = far_code()
         more = {b"boot": code.boot, b"call": code.call.encode(), b"code": code.packed, b"mode": b"force"}
-        nothing = {name: b"" for name in ("argv", "env", "cwd")} | {"rows": b"0", "columns": b"0"}
+        nothing = dict.fromkeys(("argv", "env", "cwd"), b"") | {"rows": b"0", "columns": b"0"}
         message = launch.encode(directory=os.fsencode(directory), far=_flat({**far, **more}), **nothing)
         answer, _, rest = self.launch(id, id, message).partition(b" ")
         if answer == b"ok":

@@ -58,21 +58,21 @@ class Moment:
     functions: str = ""
     aliases: tuple[str, ...] = ()
 
-    @classmethod
-    def before(cls, data: bytes) -> Self:
+    @staticmethod
+    def before(data: bytes) -> Moment:
         """Read the far side's first report; raises Damaged."""
         version, umask, cwd, exports, options = _fields(data, BEGIN_FIELDS)
-        return _moment(cls, umask, cwd, exports, options, bash=bool(version))
+        return _moment(umask, cwd, exports, options, bash=bool(version))
 
-    @classmethod
-    def after(cls, data: bytes) -> Self:
+    @staticmethod
+    def after(data: bytes) -> Moment:
         """Read its last report; raises Damaged."""
         umask, cwd, oldpwd, exports, functions, listing, options, _ = _fields(data, END_FIELDS)
         try:
             texts = {"oldpwd": os.fsdecode(oldpwd), "functions": os.fsdecode(functions), "aliases": aliases(listing)}
         except ValueError as error:
             raise Damaged(str(error)) from None
-        return _moment(cls, umask, cwd, exports, options, **texts)
+        return _moment(umask, cwd, exports, options, **texts)
 
 
 def _fields(data: bytes, count: int) -> list[bytes]:
@@ -83,10 +83,10 @@ def _fields(data: bytes, count: int) -> list[bytes]:
     return fields
 
 
-def _moment(kind: type[Moment], umask: bytes, cwd: bytes, exports: bytes, options: bytes, **others: object) -> Moment:
+def _moment(umask: bytes, cwd: bytes, exports: bytes, options: bytes, **others: object) -> Moment:
     try:
         listed = {found[1]: found[0] for found in OPTION.finditer(options.decode("ascii", "replace"))}
-        return kind(_line(cwd), _line(umask), exported(exports), listed, **others)  # type: ignore[arg-type]
+        return Moment(_line(cwd), _line(umask), exported(exports), listed, **others)  # type: ignore[arg-type]
     except ValueError as error:
         raise Damaged(str(error)) from None
 

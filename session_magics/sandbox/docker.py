@@ -20,8 +20,9 @@ from session_magics.programs import check_command
 from session_magics.sandbox import Probe, Process, Result, dockerexec
 from session_magics.sandbox.children import Beginning
 from session_magics.sandbox.dockerengine import Engine, Wish
-from session_magics.sandbox.dockerexec import BEAT, STDERR, STDOUT, EngineFailure, Line, Streams
+from session_magics.sandbox.dockerexec import BEAT
 from session_magics.sandbox.dockerscripts import COOKIE, KILL, PLAIN, PROBE, RUN
+from session_magics.sandbox.dockerwire import STDERR, STDOUT, EngineFailure, Line, Streams, attach
 from session_magics.sandbox.fence import lexical
 from session_magics.sandbox.pipes import OUTPUT_CAP, Programs
 
@@ -86,15 +87,16 @@ class DockerSandbox:
         began = time.monotonic()
         mark, cookie = secrets.token_hex(16), self._cookie()
         words = self._words(RUN, mark, command)
+        container = self._engine.container()[0]
         exec_id = self._engine.create(
-            words, stdin=stdin is not None, user=self._user, environment=_added(command, cookie)
+            container, words, stdin=stdin is not None, user=self._user, environment=_added(command, cookie)
         )
         with self._engine.errors():
-            line = dockerexec.attach(self._engine.host, exec_id)
+            line = attach(self._engine.host, exec_id)
         with contextlib.closing(line):
             call = _Call(self, line, mark, cookie, self._cap)
             call.run(stdin, timeout)
-        code = call.result_code(exec_id)
+        code = call.result_code(container, exec_id)
         out, err = call.kept[STDOUT], call.kept[STDERR]
         lasted = time.monotonic() - began
         return Result(code, out.data(), err.data(), lasted, call.timed_out, out.dropped + err.dropped)
@@ -136,7 +138,8 @@ class DockerSandbox:
         """See Sandbox. In a container that exists, that is all that was started through this object."""
         try:
             if self._engine.known:
-                self._programs.close()
+                with contextlib.suppress(*[SandboxError] if self._name else []):  # a container of ours goes anyway
+                    self._programs.close()
                 if not self._name:
                     self.kill(self._token)
         finally:
@@ -147,11 +150,11 @@ class DockerSandbox:
         if wrong := self._engine.trouble():
             raise SandboxError(self.place, wrong)
 
-    def outcome(self, exec_id: str, streams: Streams) -> int:
+    def outcome(self, container: str, exec_id: str, streams: Streams) -> int:
         """The status of a program whose streams are over; UsageMistake if its directory is none to run in."""
         with self._engine.errors():
             try:
-                return dockerexec.outcome(self._engine.host, self._engine.container()[0], exec_id, streams)
+                return dockerexec.outcome(self._engine.host, container, exec_id, streams)
             except dockerexec.Refused as refusal:
                 raise UsageMistake(f"{self.place}: {refusal}") from None
 
@@ -169,14 +172,15 @@ class DockerSandbox:
             raise SandboxError(self.place, f"these processes there still run: {left}")
 
     def _kill(self, cookie: str, pid: str, **options: Any) -> str:
-        exec_id = self._engine.create([SHELL, "-c", KILL, "session-magics", cookie, pid], **options)
+        container = self._engine.container()[0]
+        exec_id = self._engine.create(container, [SHELL, "-c", KILL, "session-magics", cookie, pid], **options)
         host, output, deadline = self._engine.host, b"", time.monotonic() + KILLING
-        with contextlib.closing(dockerexec.attach(host, exec_id)) as line:
+        with contextlib.closing(attach(host, exec_id)) as line:
             while (pieces := line.step(deadline - time.monotonic())[0]) is not None:
                 output += b"".join(data for _, data in pieces)
                 if time.monotonic() >= deadline:
                     raise EngineFailure("what runs there could not be killed in time")
-        code = dockerexec.exit_code(host, exec_id)
+        code = dockerexec.last_code(host, exec_id)
         if code > 1:
             raise EngineFailure(output.decode(errors="replace") or f"no kill there (status {code})")
         return output.decode(errors="replace").strip() if code else ""
@@ -248,11 +252,11 @@ class _Call:
                 if not self._streams.begun and now >= begin:
                     raise SandboxError(self._sandbox.place, f"no program was started within {BEGINNING:g} s")
 
-    def result_code(self, exec_id: str) -> int:
+    def result_code(self, container: str, exec_id: str) -> int:
         """The program's status; UsageMistake if its directory is none to run in."""
         if self.timed_out:
             return -signal.SIGKILL if self._streams.code is None else self._streams.code
-        return self._sandbox.outcome(exec_id, self._streams)
+        return self._sandbox.outcome(container, exec_id, self._streams)
 
 
 class DockerProcess:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from session_magics.errors import SandboxError, UsageMistake
-from session_magics.sandbox.dockerexec import ANSWER, GONE, REMOVAL, EngineFailure, trouble
+from session_magics.sandbox.dockerexec import GONE, REMOVAL, trouble
 from session_magics.sandbox.dockerscripts import KEEP_ALIVE
+from session_magics.sandbox.dockerwire import ANSWER, EngineFailure
 
 LABEL = "session-magics"
 """Label of each container that is made here; its value is the session's name."""
@@ -69,7 +70,8 @@ class Engine:
 
     def trouble(self) -> str:
         """Why nothing can be expected of the container; empty: nothing is wrong."""
-        return trouble(self.host, self.container()[0])
+        found = self._found
+        return trouble(self.host, found[0]) if found else GONE
 
     def ended(self) -> bool:
         """Whether the container runs no more; SandboxError if it cannot be reached."""
@@ -78,9 +80,8 @@ class Engine:
             raise SandboxError(self._place, wrong)
         return bool(wrong)
 
-    def create(self, words: Sequence[str], **options: Any) -> str:
+    def create(self, container: str, words: Sequence[str], **options: Any) -> str:
         """Have a program be made ready in the container; its id."""
-        container = self.container()[0]
         with self.errors():
             made = self._sdk().api.exec_create(container, list(words), workdir="/", **options)
             return str(made["Id"])

@@ -10,10 +10,11 @@ It reports on its error output, from where the near side takes it away: ``TOKEN:
 * ``stale``: nothing was run, as the state file is not the one that the near side knows.
 * ``bare``: the state directory cannot be used; the body is run, and nothing will be captured.
 * ``begin``: bash version, umask, directory, exports, options.
-* ``end``: umask, directory, previous directory, exports, functions, aliases, options, ``end``; all of it twice, as a job
-  left behind may write in between. Missing if the body led its error output elsewhere, replaced the shell or was killed.
+* ``end``: umask, directory, previous directory, exports, functions, aliases, options, ``end``; all of it twice, as a
+  job left behind may write in between. Missing if the body led its error output elsewhere, replaced the shell or was
+  killed.
 
-The same reports are in the file ``call.ID``, where the near side looks for an end that is missing.
+An end is in the file ``call.ID`` as well, where the near side looks for one that is missing.
 """
 
 from __future__ import annotations

@@ -203,10 +203,11 @@ class StatefulSandbox:
 
 def taken(output: bytes, token: str) -> tuple[list[tuple[str, bytes]], bytes]:
     """The reports in an output, each with its kind, and the output without them."""
-    reports, rest = [], []
+    reports: list[tuple[str, bytes]] = []
+    rest = []
     mark = token.encode() + b":"
     while True:
-        before, found, output = output.partition(mark)
+        before, _, output = output.partition(mark)
         rest.append(before)
         kind, _, after = output.partition(b"\n")
         data, ended, after = after.partition(mark + b".\n")
