@@ -136,6 +136,9 @@ def test_a_file_replaces_a_file_and_a_folder_replaces_nothing(usual: LocalSandbo
             copy_in(usual, str(here / "folder"), "folder")
     with pytest.raises(UsageMistake, match="is there already: remove it"):
         copy_in(usual, str(here / "folder"), "one")
+    (there / "folder" / "one").mkdir()
+    with pytest.raises(UsageMistake, match="is there already: remove it"):
+        copy_in(usual, str(here / "one"), "folder")
     copy_out(usual, "folder", str(here / "folder"))
     with pytest.raises(UsageMistake, match="is there already: remove it"):
         copy_out(usual, "folder", str(here / "folder"))
@@ -226,7 +229,18 @@ def test_a_far_failure_is_told_and_leaves_nothing(usual: LocalSandbox, tmp_path:
     tar.write_text("#!/bin/sh\nprintf half\n")
     with pytest.raises(SandboxError, match="did not come whole"):
         copy_out(usual, "file", str(tmp_path / "new"))
+    tar.write_text("#!/bin/sh\nhead -c 10240 /dev/zero\n")
+    (tmp_path / "bin" / "head").symlink_to(shutil.which("head") or "")
+    with pytest.raises(SandboxError, match="did not come whole: nothing came"):
+        copy_out(usual, "file", str(tmp_path / "new"))
+    tar.write_text(f"#!/bin/sh\n{shutil.which('tar')} \"$@\"\necho 'tar: one: Permission denied' >&2\nexit 2\n")
+    with pytest.raises(SandboxError, match="one: Permission denied"):
+        copy_out(usual, "file", str(tmp_path / "new"))
     assert not (tmp_path / "there" / "new").exists() and not (tmp_path / "new").exists()
+    tar.write_text(
+        f"#!/bin/sh\n{shutil.which('tar')} \"$@\"\necho 'tar: one: file changed as we read it' >&2\nexit 1\n"
+    )
+    assert copy_out(usual, "file", str(tmp_path / "new")).bytes == 1_000_000
 
 
 # ------------------------------------------------- archives made to do harm
@@ -282,6 +296,27 @@ def test_an_archive_writes_nowhere_else(tmp_path: Path, members: list[tuple[str,
     for path in target.rglob("*"):
         assert path.is_symlink() or path.is_dir() or path.is_file()
         assert not path.is_symlink() or os.path.realpath(path).startswith(str(target))
+
+
+@pytest.mark.parametrize("name", ["/evil", "../evil", "a/../../evil", "a/.."])
+def test_a_name_that_leads_out_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(Unsafe, match="leads out of the folder"):
+        Unpacker(str(tmp_path / "target"), lambda more: None, single=False).read(archive((name, FILE, "x")))
+
+
+def test_links_that_lead_out_and_what_is_no_file_are_left_out(tmp_path: Path) -> None:
+    unpacker = Unpacker(str(tmp_path / "target"), lambda more: None, single=False)
+    members = [("out", LINK, ".."), ("root", LINK, "/etc"), ("none", HARD, "nobody"), ("pipe", tarfile.FIFOTYPE, "")]
+    unpacker.read(archive(("file", FILE, "x"), *members, ("in", LINK, "file"), ("same", HARD, "file")))
+    assert sorted(path.name for path in (tmp_path / "target").iterdir()) == ["file", "in", "same"]
+    assert (sorted(unpacker.left_out), unpacker.files) == (["none", "out", "pipe", "root"], 3)
+
+
+def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
+    members = (("d", FOLDER, ""), ("a", LINK, "d"), ("a/x", FILE, "x"))
+    with pytest.raises(FileExistsError):
+        Unpacker(str(tmp_path / "target"), lambda more: None, single=False).read(archive(*members))
+    assert list((tmp_path / "target" / "d").iterdir()) == []
 
 
 names = st.lists(st.sampled_from(["a", "b", "..", ".", "", "c\n"]), min_size=1, max_size=4).map("/".join)

@@ -187,3 +187,9 @@ def test_a_root_that_is_gone_is_an_error(tmp_path: Path) -> None:
 def test_a_signal_is_exact(sandbox: LocalSandbox) -> None:
     for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGUSR1):
         assert sandbox.exec(Command(("sh", "-c", f"kill -{int(number)} $$"))).code == -number
+
+
+def test_each_command_has_a_session_of_its_own(sandbox: LocalSandbox) -> None:
+    """What kills its group kills nobody else."""
+    script = "import os; print(os.getsid(0) == os.getpgid(0) == os.getpid())"
+    assert sandbox.exec(Command((sys.executable, "-c", script))).stdout == b"True\n"
