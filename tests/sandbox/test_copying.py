@@ -117,6 +117,19 @@ def test_a_file_keeps_its_name_content_and_mode(sandbox: LocalSandbox, tmp_path:
     assert (copied.files, copied.bytes, copied.target) == (1, 256_000, str(tmp_path / name))
 
 
+def test_the_root_itself_is_a_target_and_a_source(usual: LocalSandbox, tmp_path: Path) -> None:
+    (tmp_path / "here" / "file").write_text("x")
+    for number, root in enumerate((usual.root, f"{usual.root}/", "", ".")):
+        copied = copy_in(usual, str(tmp_path / "here" / "file"), root)
+        assert (tmp_path / "there" / "file").read_text() == "x", copied.target
+        (tmp_path / "there" / "file").unlink()
+        (tmp_path / "there" / "other").write_text("y")
+        copy_out(usual, root, str(tmp_path / f"all{number}"))
+        assert [path.name for path in (tmp_path / f"all{number}").iterdir()] == ["other"]
+        with pytest.raises(UsageMistake, match="give the new folder a name"):
+            copy_out(usual, root, str(tmp_path))
+
+
 def test_a_file_replaces_a_file_and_a_folder_replaces_nothing(usual: LocalSandbox, tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     (here / "one").write_text("new")
