@@ -34,7 +34,23 @@ def sandbox(tmp_path: Path) -> Iterator[LocalSandbox]:
     assert leaks.leaked(tmp_path, before) == []
 
 
-@pytest.mark.parametrize("check", SANDBOX_CHECKS, ids=lambda check: check.__name__)
+ROWS = {
+    "an_exit_status_is_a_result": "A4",
+    "a_signal_is_told": "A4",
+    "a_timeout_kills_all_that_was_started": "A13",
+    "a_job_left_behind_holds_up_nobody": "A13",
+    "a_live_process_answers": "A17",
+    "a_live_process_ends_by_itself": "A17",
+    "a_kill_ends_the_whole_group": "A17",
+    "error_output_holds_up_nobody": "A17",
+}
+
+
+def named(check: Callable[[Sandbox], None]) -> str:
+    return "-".join(filter(None, (ROWS.get(check.__name__), check.__name__)))
+
+
+@pytest.mark.parametrize("check", SANDBOX_CHECKS, ids=named)
 def test_it_keeps_the_contract(check: Callable[[Sandbox], None], sandbox: LocalSandbox) -> None:
     check(sandbox)
 
