@@ -1,38 +1,71 @@
-"""What a holder is told of a place without Python: two commands of this side that run our scripts there."""
+"""What a holder is told of a place without Python: commands of this side that run our scripts there."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import subprocess
+from collections.abc import Iterable, Mapping
 
-from session_magics.errors import UsageMistake
+from session_magics.backends import Start
+from session_magics.environment import COOKIE
+from session_magics.errors import SandboxError, UsageMistake
 from session_magics.holder import wire
-from session_magics.holder.farscript import CONTROL, TERMINAL
+from session_magics.holder.farscript import CONTROL, TAG, TERMINAL
 from session_magics.model import Command
-from session_magics.sandbox import Sandbox
+
+FORCE_LIMIT = 20.0
+"""Seconds for a place to be reached and all to be ended there."""
 
 
-def launch_fields(place: Sandbox, env: Mapping[str, str], unset: tuple[str, ...] = ()) -> Mapping[str, bytes]:
-    """The fields of a launch that make its holder run the program at ``place``; ``env`` is what is added there.
+def launch_fields(start: Start) -> Mapping[str, bytes]:
+    """The fields, beside those of every launch, that have a holder run the program at ``start.place``.
 
-    UsageMistake for a name that a shell cannot give to a variable.
+    UsageMistake for a name that a shell cannot give to a variable. SandboxError: the place cannot be reached.
     """
-    for name in (*env, *unset):
+    place = start.place
+    if place is None:
+        return {}
+    for name in (*start.env, *start.unset):
         if not (name.isascii() and name.isidentifier()):
             raise UsageMistake(f"{place.place}: no shell can set the variable {name!r}, and there is no Python there")
     control = place.wrap(Command(("sh", "-c", CONTROL)))
     client = place.wrap(Command(("sh", "-c", TERMINAL)), terminal=True)
-    added = [part for name, value in client.env.items() if value is not None for part in (name, value)]
+    env = {**control.env, **client.env}
     return {
-        "place": place.place.encode(),
-        "control": _packed(*control.argv),
-        "client": _packed(*client.argv),
-        "near_env": _packed(*added),
-        "near_unset": _packed(*(name for name, value in client.env.items() if value is None)),
+        "place": os.fsencode(place.place),
+        "control": _packed(control.argv),
+        "client": _packed(client.argv),
+        "near_env": _packed(part for name, value in env.items() if value is not None for part in (name, value)),
+        "near_unset": _packed(name for name, value in env.items() if value is None),
         "near_cwd": os.fsencode(client.cwd or ""),
-        "unset": _packed(*unset),
+        "unset": _packed(start.unset),
+        "cleanup": _packed(place.cleanup()),
     }
 
 
-def _packed(*words: str) -> bytes:
+def end_there(fields: Mapping[str, bytes], id: str) -> tuple[int, ...]:
+    """End what carries a session's cookie at the place that these fields lead to, by force; the pids that survived.
+
+    SandboxError: the place cannot be reached.
+    """
+    flat = wire.unpack(fields["near_env"])
+    env = {**os.environb, **dict(zip(flat[::2], flat[1::2], strict=True))}
+    for name in wire.unpack(fields["near_unset"]):
+        env.pop(name, None)
+    place, words = os.fsdecode(fields["place"]), f"end {COOKIE}={id}\n".encode()
+    try:
+        called = subprocess.run(
+            wire.unpack(fields["control"]),
+            input=words, capture_output=True, env=env, cwd=fields["near_cwd"] or None, timeout=FORCE_LIMIT, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise SandboxError(place, f"{error}; what the session left there may still run") from None
+    for line in called.stderr.splitlines():
+        if line.startswith(TAG):
+            return tuple(map(int, line[len(TAG) :].split()[1:]))
+    said = called.stderr.decode(errors="replace").strip() or f"status {called.returncode}"
+    raise SandboxError(place, f"{said}; what the session left there may still run")
+
+
+def _packed(words: Iterable[str]) -> bytes:
     return wire.pack(*map(os.fsencode, words))

@@ -27,7 +27,7 @@ from session_magics.errors import (
     UsageMistake,
 )
 from session_magics.holder import launch, processes, trees, wire
-from session_magics.holder.stop import StopLadder
+from session_magics.holder.stop import NOBODY, end_tree
 from session_magics.model import LOGIN_SHELL
 from session_magics.programs import has_prompt
 from session_magics.store.records import read_run
@@ -41,8 +41,6 @@ STOP_SLACK = 5.0
 """Seconds beyond the grace that a stop may take: forcing, draining, recording."""
 ADDRESS_BYTES = 100
 """Longest path that is connected to as it is; the system's limit is 107 on Linux and 103 on macOS."""
-NOBODY = 0x7FFFFFFE
-"""A pid that no process has, as the root of a tree that has lost its holder."""
 HOLDER = Path(launch.__file__).with_name("__main__.py")
 
 
@@ -50,10 +48,17 @@ class NativeBackend:
     """Starts holders and connects to them. Holds nothing itself; any number may exist."""
 
     name = "native"
+    start_limit = START_LIMIT
 
     def start(self, start: Start) -> None:
         """See Backend. A small process is started (never forked from this one), which detaches the holder."""
-        spec, message = start.spec, _message(start, self.extra(start))
+        spec = start.spec
+        answer = self.launch(spec.id, spec.name, launch_message(start, self.extra(start)))
+        if answer != b"ok":
+            raise StartFailed(spec.name, answer.decode("utf-8", "replace"))
+
+    def launch(self, id: str, name: str, message: bytes) -> bytes:
+        """Start a holder with what it is told; its answer, or the last words of one that could not even give that."""
         starter = subprocess.Popen(
             [sys.executable, "-I", "-S", str(HOLDER)],
             stdin=subprocess.PIPE,
@@ -61,17 +66,15 @@ class NativeBackend:
             stderr=subprocess.PIPE,
             start_new_session=True,
             cwd="/",
-            env=_holder_environment(spec.id),
+            env=_holder_environment(id),
         )
         try:
-            answer, complaint = starter.communicate(message, timeout=START_LIMIT)
+            answer, complaint = starter.communicate(message, timeout=self.start_limit)
         except subprocess.TimeoutExpired:
             starter.kill()
             starter.communicate()
-            raise StartFailed(spec.name, f"no holder came up within {START_LIMIT:g} s") from None
-        if answer != b"ok":
-            reason = answer or complaint.strip().rpartition(b"\n")[2] or b"the holder ended at once"
-            raise StartFailed(spec.name, reason.decode("utf-8", "replace"))
+            raise StartFailed(name, f"no holder came up within {self.start_limit:g} s") from None
+        return answer or complaint.strip().rpartition(b"\n")[2] or b"the holder ended at once"
 
     def extra(self, start: Start) -> Mapping[str, bytes]:
         """What else a holder of this kind is told."""
@@ -98,15 +101,7 @@ def living_holder(directory: Path) -> int:
         return 0
 
 
-def end_tree(root: int, cookie: bytes) -> tuple[int, ...]:
-    """End what is below a process, and what carries the cookie, by force; the pids that survived."""
-    ladder = StopLadder(root, 0, cookie, grace=0.0, now=time.monotonic(), hangup_leader=False)
-    while (due := ladder.step(time.monotonic())) is not None:
-        time.sleep(max(0.0, due - time.monotonic()))
-    return tuple(ladder.survivors)
-
-
-def _message(start: Start, extra: Mapping[str, bytes]) -> bytes:
+def launch_message(start: Start, extra: Mapping[str, bytes]) -> bytes:
     """What the holder of a session is told."""
     spec, nobody = start.spec, (0, 0)
     (rows, columns), limit = spec.size, spec.max_restarts
@@ -305,10 +300,13 @@ class NativeLink:
     def stop(self, grace: float, *, hurry: bool = False) -> tuple[int, ...]:
         """See Link. A holder that goes as its last act before answering has stopped all the same."""
         with contextlib.suppress(SessionNotRunning):
-            return tuple(
-                int(pid) for pid in self._ask(wire.STOP, b"%g" % grace, b"%d" % hurry, limit=grace + STOP_SLACK)
-            )
+            return self.stopped(grace, hurry=hurry)
         return ()
+
+    def stopped(self, grace: float, *, hurry: bool) -> tuple[int, ...]:
+        """The same, but SessionNotRunning for a holder that goes without an answer."""
+        answer = self._ask(wire.STOP, b"%g" % grace, b"%d" % hurry, limit=grace + STOP_SLACK)
+        return tuple(map(int, answer))
 
     def restart(self, grace: float, argv: Sequence[str] = ()) -> int:
         """See Link."""

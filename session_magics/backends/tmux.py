@@ -20,10 +20,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from session_magics.backends import Start
-from session_magics.backends.native import ANSWER_LIMIT, NativeBackend, end_tree, living_holder
+from session_magics.backends.native import ANSWER_LIMIT, NativeBackend, living_holder
 from session_magics.environment import COOKIE
 from session_magics.errors import SessionError, SessionNotRunning, SessionUnresponsive, StartFailed, UsageMistake
 from session_magics.holder import processes, trees
+from session_magics.holder.stop import end_tree
 from session_magics.holder.tmux import PANE, SOCKET
 from session_magics.model import SessionInfo, describe
 

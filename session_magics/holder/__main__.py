@@ -26,6 +26,10 @@ from session_magics.holder.child import SpawnError
 from session_magics.holder.holder import Holder
 from session_magics.holder.launch import Launch
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from session_magics.holder.relay import Relay
+
 LOCK_LIMIT = 1.0
 """Seconds to try for the lock, and between tries."""
 LOCK_STEP = 0.002
@@ -65,6 +69,10 @@ def _lock(fd: int) -> None:
 def main() -> None:
     """Become the holder of one session and serve until it is over."""
     launch = Launch.parse(_read_all(0))
+    if launch.far.get(b"mode") == b"force":
+        from session_magics.holder.relayforce import force
+
+        force(launch)
     if os.fork():
         os._exit(0)
     umask = os.umask(0o077)
@@ -73,7 +81,7 @@ def main() -> None:
         os.chdir(launch.directory)
         alive = os.open("alive", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         _lock(alive)
-        holder = Holder(launch, umask)
+        holder = _made(launch, umask)
         holder.start()
     except BlockingIOError:
         _answer("another holder has this session")
@@ -92,7 +100,15 @@ def main() -> None:
     os._exit(0)
 
 
-def _give_up(launch: Launch, holder: Holder | None, alive: int, failure: str) -> None:
+def _made(launch: Launch, umask: int) -> Holder | Relay:
+    if launch.far:
+        from session_magics.holder.relay import Relay  # for the sessions alone whose program runs elsewhere
+
+        return Relay(launch)
+    return Holder(launch, umask)
+
+
+def _give_up(launch: Launch, holder: Holder | Relay | None, alive: int, failure: str) -> None:
     """Say why nothing runs; by the time it is heard it is recorded, and the session's lock is free."""
     if holder is not None and holder.terminal is not None:
         holder.terminal.kill()

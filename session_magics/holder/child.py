@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import _signal
 import errno
+import fcntl
 import os
+import struct
 import termios
 
 from session_magics.holder import processes, trees
@@ -57,6 +59,9 @@ class Terminal:
     """Seconds until ``write`` is worth another try where it took nothing; 0: as soon as ``pty_fd`` is writable."""
     answers = False
     """Whether the terminal itself answers what programs ask it."""
+    mark_patience = 0.05
+    """Seconds without output to wait for the mark once the record of a command's end is there; on Linux it has always
+    come before."""
     far = False
     """Whether its program runs in another place, where nothing can be asked without waiting (see FarTerminal)."""
 
@@ -112,7 +117,7 @@ class Terminal:
     def resize(self, rows: int, columns: int) -> None:
         """Set the size; the foreground group gets SIGWINCH. Harmless after the end."""
         try:
-            termios.tcsetwinsize(self.pty_fd, (rows, columns))
+            set_size(self.pty_fd, rows, columns)
         except OSError:
             pass
 
@@ -191,6 +196,11 @@ class Terminal:
             self.pty_fd = -1
 
 
+def set_size(fd: int, rows: int, columns: int) -> None:
+    """Set a terminal's size; OSError if it is none. (``termios.tcsetwinsize`` is younger than far Pythons may be.)"""
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+
 def _prepare(report: int, size: tuple[int, int], stdin: int | None, raw_lines: bool, umask: int) -> None:
     """In the child, between fork and exec: terminal modes, signals, standard input."""
     os.umask(umask)
@@ -199,7 +209,7 @@ def _prepare(report: int, size: tuple[int, int], stdin: int | None, raw_lines: b
         modes[1] &= ~termios.ONLCR
     modes[3] |= termios.NOFLSH  # or the line discipline throws away output that was not read yet at Ctrl-C
     termios.tcsetattr(1, termios.TCSANOW, modes)
-    termios.tcsetwinsize(1, size)
+    set_size(1, *size)
     os.write(report, os.fsencode(os.ttyname(1)) + b"\0")
     if stdin is not None:
         os.dup2(stdin, 0)

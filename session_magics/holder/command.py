@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 
+from session_magics.holder import wire
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from session_magics.holder.dialects import Cell
     from session_magics.holder.loop import Timer
+    from session_magics.holder.server import Client
 
 FIRST_LINE = 200
 """Bytes of a command's first line that the index keeps."""
@@ -95,3 +98,32 @@ class Active:
     def flags(self) -> bytes:
         """The letters of ``$-`` that record E reported."""
         return (self.body or b"").partition(b"\t")[2].partition(b"\t")[0]
+
+
+class Caller:
+    """Whoever asked for a command, and is told of its begin and its end.
+
+    A relay whose connection has dropped comes back over another one, and is told all of it there.
+    """
+
+    def __init__(self, client: Client, request: bytes) -> None:
+        self._client, self._request = client, request
+        self._told: list[tuple[bytes, list[bytes]]] = []
+
+    def begun(self, number: int, begin: int, notice: bytes) -> None:
+        """The command has begun."""
+        self._tell(wire.BEGUN, [b"%d" % number, b"%d" % begin, notice])
+
+    def done(self, finished: Finished) -> None:
+        """The command has ended."""
+        self._tell(wire.DONE, finished.fields())
+
+    def _tell(self, kind: bytes, fields: list[bytes]) -> None:
+        self._told.append((kind, fields))
+        self._client.send(kind, self._request, *fields)
+
+    def moved(self, client: Client, request: bytes) -> None:
+        """The one who asked is there again, under another request: tell all of it there."""
+        self._client, self._request = client, request
+        for kind, fields in self._told:
+            client.send(kind, request, *fields)

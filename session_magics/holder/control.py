@@ -30,6 +30,9 @@ COMPLAINT = 400
 CLOSE_LIMIT = 2.0
 """Seconds for the far side to end what is left there and go, when it is told to."""
 
+CLEANUP_LIMIT = 20.0
+"""Seconds for the command that gives up a place: a container is killed and removed."""
+
 
 def start_client(argv: list[bytes], env: Mapping[bytes, bytes], fds: tuple[int, int, int], cwd: bytes) -> int:
     """Start a program of this side with these three descriptors; its pid. OSError if it cannot be run."""
@@ -59,7 +62,7 @@ def start_client(argv: list[bytes], env: Mapping[bytes, bytes], fds: tuple[int, 
 
 
 class Control:
-    """One connection. ``records`` takes the bytes that the far FIFO carried, ``broken`` is told once when it is lost."""
+    """One connection. ``records`` takes the bytes of the far FIFO; ``broken`` is called once, when it is lost."""
 
     def __init__(
         self,
@@ -122,6 +125,11 @@ class Control:
         """Make a file in the far directory."""
         for at in range(0, len(data) or 1, CHUNK):
             self.tell(b"A" if at else b"F", name, escaped(data[at : at + CHUNK]))
+
+    def leave(self) -> None:
+        """Let the far side go without another look at what is left there."""
+        self.broken = lambda: None
+        self.tell(b"X")
 
     def keep_alive(self) -> None:
         """From now on, find out soon when the far side does not answer any more."""
@@ -245,6 +253,17 @@ class Control:
         os.close(self._stderr)
         self._stdin = self._stdout = self._stderr = -1
         end_client(self.pid, max(deadline - time.monotonic(), 0.2))
+
+
+def run_to_its_end(argv: list[bytes]) -> None:
+    """Run a program of this side for what it does, unheard; it may fail, but not last for ever."""
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        end_client(start_client(argv, os.environb, (null, null, null), b""), CLEANUP_LIMIT)
+    except OSError:
+        pass
+    finally:
+        os.close(null)
 
 
 def end_client(pid: int, patience: float) -> None:

@@ -24,8 +24,10 @@ TAG = b":session-magics: "
 PLACES = '"${TMPDIR:-/tmp}" /tmp /var/tmp /dev/shm "$HOME" "$PWD"'
 """Where the directory may be made."""
 
-TERMINAL = 'read -r d && . "$d/run"'
-"""The terminal script; the near side types where its directory is."""
+HELLO = b"\033]7788;hello\007"
+TERMINAL = r"printf '\033]7788;hello\007'; " + 'read -r d && . "$d/run"'
+"""The terminal script; when it says HELLO, the near side types where the directory is. What is typed before may be
+thrown away, as clients change the modes of their own terminal."""
 
 PROCESSES = r"""
 stat() { # what /proc tells of a process; false if it is gone
@@ -37,7 +39,7 @@ stat() { # what /proc tells of a process; false if it is gone
 }
 words() { text=; while IFS= read -r piece || [ -n "$piece" ]; do text="$text $piece"; done <"$1"; }
 carriers() {
- if command -v grep >/dev/null; then set -- $(grep -lF "$cookie" /proc/[0-9]*/environ)
+ if printf 'a\0b\0' | grep -qzxF b; then set -- $(grep -lzxF "$cookie" /proc/[0-9]*/environ)
  else
   found=; for one in /proc/[0-9]*/environ; do words "$one"; case $text in *"$cookie"*) found="$found $one";; esac; done
   set -- $found
@@ -45,19 +47,24 @@ carriers() {
  strays=; for one; do one=${one#/proc/}; strays="$strays ${one%%/*}"; done
 }
 tree() { # members: the pids of all that is the session's
- table=
- for one in /proc/[0-9]*; do one=${one#/proc/}; stat "$one" && table="$table $one:$parent:$session:$state:$tick"; done
- members=" "; more=1
+ table=; set -- /proc/[0-9]*/stat; set -f; IFS='
+'
+ set -- $(cat "$@"); IFS=$spaces  # a shell that reads a file itself takes each byte alone
+ for line; do
+  one=${line%%" "*}; case $line in [1-9]*") "[A-WY]*) ;; *) continue;; esac
+  set -- ${line##*") "}
+  [ "$1" = Z ] || table="$table $one:$2:$4:$1:${20}"
+ done
+ set +f; members=" "; more=1
  while [ "$more" ]; do
   more=
   for one in $table; do
    this=${one%%:*}; rest=${one#*:}; parent=${rest%%:*}; rest=${rest#*:}; session=${rest%%:*}
    case " $host " in *" $this "*) continue;; esac
    case $members in *" $this:"*) continue;; esac
-   case $members in *" $parent:"*) ;; *)
-    case " $strays " in *" $this "*) ;; *) [ "$this:${one##*:}" = "$leader:$since" ] || [ "$session" = "${leads:-none}" ] || continue;;
-    esac;;
-   esac
+   kin=; case $members in *" $parent:"*) kin=1;; esac
+   case " $strays " in *" $this "*) kin=1;; esac
+   [ "$kin" ] || [ "$this:${one##*:}" = "$leader:$since" ] || [ "$session" = "${leads:-none}" ] || continue
    members="$members$this:${rest#*:} "; more=1
   done
  done
@@ -65,13 +72,14 @@ tree() { # members: the pids of all that is the session's
 freeze_and_kill() {
  seen=" "; round=0
  while [ $round -lt 20 ]; do
-  fresh=; for one in $members; do case $seen in *" $one "*) ;; *) fresh=1; kill -s STOP "${one%%:*}"; seen="$seen$one ";; esac
+  fresh=
+  for one in $members; do
+   one=${one%%:*}; case $seen in *" $one "*) ;; *) fresh=1; kill -s STOP "$one"; seen="$seen$one ";; esac
   done
   [ "$fresh" ] || break
-  round=$((round + 1)); before=$members; tree
-  now=" "; for one in $members; do now="$now${one%%:*}:T:${one##*:} "; done; members=$now
+  round=$((round + 1)); tree
  done
- for one in $seen; do kill -s KILL "${one%%:*}"; done
+ for one in $seen; do kill -s KILL "$one"; done
 }
 finish() { # end all, at once
  tries=0
@@ -93,18 +101,19 @@ by_int() { # whether INT ends the process for sure; $2: one that is the shell's 
  [ "$2" ] || return 1
  words "/proc/$1/cmdline"; mine=$text; words "/proc/$2/cmdline"; [ "$mine" = "$text" ]
 }
+group_kill() { kill -s "$1" -- "-$target" || kill -s "$1" "-$target"; }
 fronts() { stat "$leader" || return 1; own=$state; [ "${front:-0}" -gt 1 ] || front=; }
 interrupt() { # $1: how often it was asked for before
  fronts || return; target=$front; answer=done
  if [ "$1" = 0 ] || { [ "$1" = 1 ] && [ "$target" = "$leader" ]; }; then
   modes; hit=
   if [ "$target" = "$leader" ] || { [ "$target" ] && by_int "$target" "$leader"; }; then hit=$target; fi
-  if [ $keys = 0 ] || [ -z "$target" ] || ! kill -s INT -- "-$target"; then answer=key; fi
+  if [ $keys = 0 ] || [ -z "$target" ] || ! group_kill INT; then answer=key; fi
  elif [ "$target" ]; then
   [ "$1" = 1 ] && how=TERM || how=KILL
-  kill -s $how -- "-$target"
+  group_kill $how
  fi
- [ -z "$target" ] || kill -s CONT -- "-$target"
+ [ -z "$target" ] || group_kill CONT
  [ "$own" != T ] || kill -s CONT "$leader"
 }
 missed() { # INT again, if it was lost
@@ -119,7 +128,7 @@ missed() { # INT again, if it was lost
  fi
  [ "$lost" ] || return
  if [ "$target" != "$leader" ] && ! by_int "$target" "$leader"; then hit=; else hit=$target; fi
- kill -s INT -- "-$target"
+ group_kill INT
 }
 look() { # how the shell is: state, whether it waits for commands, which program; one that is suspended goes on
  fronts || { answer=gone; return; }
@@ -133,11 +142,13 @@ waiting() { # whether the foreground reads the terminal: "read" is certain, "pol
  for one in /proc/[0-9]*; do
   one=${one#/proc/}; stat "$one" && [ "$group" = "$target" ] && [ "$state" != T ] || continue
   for task in "/proc/$one/task/"*; do
-   if read -r call first second rest <"$task/syscall"; then
+   if read -r call first second limit rest <"$task/syscall"; then
     case $machine:$call in
     x86_64:0|x86_64:19|aarch64:63|aarch64:65|riscv64:63|riscv64:65)
      is_tty "$one" $((first)) && wait=read && return;;
-    x86_64:7|x86_64:271|aarch64:73|riscv64:73) ready "$one" "$first" "$second" && wait=poll;;
+    x86_64:7|x86_64:271|aarch64:73|riscv64:73)
+     ready "$one" "$first" "$second" && wait=poll || continue
+     case $second:$call:$limit in 0x1:7:0xffffffff|0x1:*:0x0) wait=read; return;; esac;;  # as busybox reads
     esac
    else
     read -r call <"$task/wchan"
@@ -163,7 +174,7 @@ CONTROL = (
     r"""umask 077; trap '' HUP INT QUIT TERM PIPE
 exec 3>&2 2>/dev/null
 say() { printf ':session-magics: %s\n' "$*" >&3; }
-d= leader= since= feeder= leads= host= strays= hit= asked=" " tty=/dev/null hangup=
+spaces=$IFS d= left=1 leader= since= feeder= leads= host= strays= hit= asked=" " tty=/dev/null hangup=
 """
     + PROCESSES
     + LOOKING
@@ -190,15 +201,17 @@ while read -r verb number one two; do
  R) reset "$one";;
  S) (stty rows "$one" cols "$two" <"$tty");;
  P) say "$number";;
+ X) left=; break;;
  L) look; say "$number" "$answer";;
  W) waiting; say "$number" "$wait" "$echo" "$canonical";;
  I) answer=key; interrupt "$one"; say "$number" "$answer";;
  M) missed;;
  N) kill -s KILL "$leader";;
- K) [ "$one" = list ] || carriers
-    tree; [ "$members" != " " ] || { carriers; tree; }
+ K) how=$one; [ "$how" = list ] || carriers
+    tree
+    if [ "$members" = " " ]; then carriers; [ -z "$strays" ] || tree; fi
     alive=; for each in $members; do alive="$alive ${each%%:*}"; done
-    case $one in
+    case $how in
     ask) for each in $members; do
       this=${each%%:*}
       case $asked in *" $this:${each##*:} "*) ;; *)
@@ -212,9 +225,8 @@ while read -r verb number one two; do
     say "$number" $alive;;
  esac
 done
-finish
-[ -z "$feeder" ] || kill "$feeder"
-kill "$reader"
+[ -z "$left" ] || finish
+kill -s KILL "$reader" $feeder
 rm -rf "$d"
 """
 ).replace("@PLACES", PLACES)
@@ -251,7 +263,7 @@ fin() {
  elif [ "$st" -gt 128 ] && [ -s %(d)s/err ]; then how="signal $((st & 127))"; else how="code $st"; fi
  printf '%(end)s'; printf '\\001Z\\t0\\t%%s\\0' "$how" 1<>%(d)s/records
 }
-stopped() { read -r pid _ <%(d)s/leader && read -r _ _ state _ <"/proc/$pid/stat" && [ "$state" = T ]; }
+stopped() { read -r pid _ <%(d)s/leader && read -r _ _ state _ <"/proc/$pid/stat" && [ "$state" = T ]; } 2>/dev/null
 trap fin EXIT; trap got=1 INT; trap : HUP TERM QUIT
 set -m; : >%(d)s/err
 sh %(d)s/child "$tty"; st=$?

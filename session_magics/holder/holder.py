@@ -92,6 +92,10 @@ class Holder:
         self._spawn()
         self.loop.on_end(self.launch.owner, self._owner_gone)
         self.loop.on_end(self.launch.parent, self._parent_gone)
+        if self.launch.forsaken:
+            from session_magics.holder.forsaken import Forsaken  # of sessions that a relay is to come back to
+
+            Forsaken(self.loop, self.server, self.launch.forsaken, self._owner_gone)
 
     def _spawn(self) -> None:
         launch = self.launch
@@ -352,3 +356,7 @@ class Holder:
         if self.shell is not None:
             self.shell.close()
         self.log.close()
+        if self.launch.cleanup:
+            from session_magics.holder.control import run_to_its_end
+
+            run_to_its_end(self.launch.cleanup)

@@ -14,7 +14,7 @@ class Launch:
     def __init__(self, **fields: bytes) -> None:
         self.directory = fields["directory"]
         self.argv = wire.unpack(fields["argv"])
-        self.env = _pairs(fields["env"])
+        self.env = wire.pairs(wire.unpack(fields["env"]))
         self.cwd = fields["cwd"]
         self.size = (int(fields["rows"]), int(fields["columns"]))
         self.generation = int(fields.get("generation", b"1"))
@@ -38,13 +38,20 @@ class Launch:
         """Path of the tmux that holds the terminal; nothing for a terminal of our own."""
         self.name = fields.get("name", b"")
         self.cap = int(fields.get("cap", b"0"))
+        self.far = wire.pairs(wire.unpack(fields.get("far", b"")))
+        """Where the program runs elsewhere: how to get there, see ``relay``; nothing for a holder."""
+        self.forsaken = float(fields.get("forsaken", b"0"))
+        """Seconds without any client after which all is ended; 0: never."""
         self.place = fields.get("place", b"").decode()
         """Where else the program runs, for messages; the fields below are about that."""
         self.control, self.client = wire.unpack(fields.get("control", b"")), wire.unpack(fields.get("client", b""))
         """Commands of this side that reach the place without Python there: by clean pipes, and on a terminal there."""
-        self.near_env, self.near_unset = _pairs(fields.get("near_env", b"")), wire.unpack(fields.get("near_unset", b""))
+        self.near_env = wire.pairs(wire.unpack(fields.get("near_env", b"")))
+        self.near_unset = wire.unpack(fields.get("near_unset", b""))
         self.near_cwd = fields.get("near_cwd", b"")
         """The same commands' environment, as far as it differs from ours, and directory."""
+        self.cleanup = wire.unpack(fields.get("cleanup", b""))
+        """A command of this side that gives up what was made there for the session; run at its very end."""
         self.unset = wire.unpack(fields.get("unset", b""))
         """Variables that the program shall not have, though the place has them."""
 
@@ -55,12 +62,7 @@ class Launch:
         if flat[-1:] != [END]:
             raise wire.BadFrame("the launch message was cut short")
         flat.pop()
-        return cls(**{key.decode(): value for key, value in zip(flat[::2], flat[1::2], strict=True)})
-
-
-def _pairs(packed: bytes) -> dict[bytes, bytes]:
-    flat = wire.unpack(packed)
-    return dict(zip(flat[::2], flat[1::2], strict=True))
+        return cls(**{key.decode(): value for key, value in wire.pairs(flat).items()})
 
 
 def encode(**fields: bytes) -> bytes:

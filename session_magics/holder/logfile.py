@@ -118,13 +118,22 @@ class LogWriter:
     def event(self, kind: str, at: int | None = None, **data: str | int | float | bool | None) -> None:
         """Add a line to the index; lost without a word if the disk is full, as the log's offsets still hold."""
         line = to_json({"at": self.end if at is None else at, "t": time.time(), "kind": kind, **data}) + b"\n"
-        line = b"\n" + line if self._torn else line  # so that a line that was cut off spoils no other
+        self.copy_events(line)
+
+    def copy_events(self, lines: bytes) -> None:
+        """Add whole lines to the index as they are."""
+        lines = b"\n" + lines if self._torn else lines  # so that a line that was cut off spoils no other
         try:
-            written = os.write(self._index, line)
+            written = os.write(self._index, lines)
         except OSError:
             return
         self.index_size += written
-        self._torn = written < len(line)
+        self._torn = written < len(lines)
+
+    def skip(self, count: int) -> None:
+        """Leave out bytes that are lost where they come from; the next segment will begin behind them."""
+        self._close_segment()
+        self.end += count
 
     def close(self) -> None:
         """Mark what was lost last, and give up the descriptors."""

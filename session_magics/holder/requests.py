@@ -6,12 +6,14 @@ from session_magics.holder import wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from session_magics.holder.command import Finished
+    from session_magics.holder.command import Caller
     from session_magics.holder.holder import Holder
     from session_magics.holder.server import Client
 
 SIZE_LIMIT = 0xFFFF
 """Rows and columns that the terminal's size has room for."""
+CALLERS_KEPT = 8
+"""Cells with a token of which it is known what became of them; a relay asks for the newest, hidden ones in between."""
 NO_INDEX = 1 << 62
 """Index size that is never reached: who runs a cell waits for its output alone."""
 
@@ -21,6 +23,7 @@ class Requests:
 
     def __init__(self, holder: Holder) -> None:
         self._holder = holder
+        self._callers: dict[bytes, Caller] = {}
         self._verbs = {
             wire.WATCH: self._watch, wire.INPUT: self._input, wire.RESIZE: self._resize,
             wire.INTERRUPT: self._interrupt, wire.RUN: self._run, wire.PROBE: self._probe, wire.STOP: self._stop,
@@ -68,9 +71,11 @@ class Requests:
         client.send(wire.OK, fields[0])
 
     def _run(self, client: Client, fields: list[bytes]) -> None:
-        request, text, hidden = fields[0], fields[1], fields[2:3] == [b"1"]
+        request, text, hidden, token = fields[0], fields[1], fields[2:3] == [b"1"], b"".join(fields[3:4])
         shell = self._holder.shell
-        if shell is None:
+        if token in self._callers:
+            self._callers[token].moved(client, request)
+        elif shell is None:
             client.send(wire.ERROR, request, b"no-shell", b"")
         elif b"\0" in text:
             client.send(wire.ERROR, request, b"bad-text", b"a cell cannot hold a NUL character")
@@ -79,17 +84,15 @@ class Requests:
         elif shell.busy:
             client.send(wire.ERROR, request, b"busy", shell.busy)
         else:
-
-            def done(finished: Finished) -> None:
-                client.send(wire.DONE, request, *finished.fields())
-
-            def begun(number: int, begin: int, notice: bytes) -> None:
-                client.send(wire.BEGUN, request, b"%d" % number, b"%d" % begin, notice)
+            from session_magics.holder.command import Caller, Request  # loaded with a shell, and nobody else needs it
 
             client.watch = (shell.visible_end, NO_INDEX)
-            from session_magics.holder.command import Request  # it is loaded with a shell, and nobody else needs it
-
-            shell.run(Request(text, hidden=hidden, done=done, begun=begun))
+            caller = Caller(client, request)
+            if token:
+                self._callers[token] = caller
+                if len(self._callers) > CALLERS_KEPT:
+                    del self._callers[next(iter(self._callers))]
+            shell.run(Request(text, hidden=hidden, done=caller.done, begun=caller.begun))
 
     def _probe(self, client: Client, fields: list[bytes]) -> None:
         terminal = self._holder.terminal

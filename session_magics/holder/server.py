@@ -181,10 +181,14 @@ class Server:
                 client.watch = None
                 client.send(wire.BELL, str(log_end).encode(), str(index_size).encode())
 
-    def close(self) -> None:
-        """Hang up everywhere and remove the socket."""
+    def hang_up(self) -> None:
+        """Hang up everywhere."""
         for client in list(self.clients):
             client.close()
+
+    def close(self) -> None:
+        """Hang up everywhere and remove the socket."""
+        self.hang_up()
         self.loop.forget(self._socket.fileno())
         self._socket.close()
         try:

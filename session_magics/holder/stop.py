@@ -1,12 +1,13 @@
 """Ending a session's whole tree: ask, wait, force, and name what is left.
 
-The ladder is a state machine that the holder's loop drives; nothing here sleeps. The tree is every descendant of the
+The ladder is a state machine that the holder's loop drives and that does not sleep. The tree is every descendant of the
 holder (as subreaper it inherits the orphans) and every process that carries the session's cookie in its environment.
 """
 
 from __future__ import annotations
 
 import _signal
+import time
 
 from session_magics.holder import processes, trees
 
@@ -16,6 +17,9 @@ KILL_PATIENCE = 2.0
 """Seconds from the first KILL until what still lives is called a survivor (a disk that hangs, another user's)."""
 FREEZE_ROUNDS = 20
 """Looks at the tree in one step while it is being frozen; a fork bomb of 50 took 2 or 3."""
+
+NOBODY = 0x7FFFFFFE
+"""A pid that no process has, as the root of a tree that has lost its holder."""
 
 ASKING, GRACE, KILLING, FINISHED = "asking", "grace", "killing", "finished"
 
@@ -129,3 +133,11 @@ class StopLadder:
             members = self._members()
         for pid, tick in frozen.items():
             processes.send(pid, tick, _signal.SIGKILL)
+
+
+def end_tree(root: int, cookie: bytes) -> tuple[int, ...]:
+    """End what is below a process, and what carries the cookie, by force; the pids that survived."""
+    ladder = StopLadder(root, 0, cookie, grace=0.0, now=time.monotonic(), hangup_leader=False)
+    while (due := ladder.step(time.monotonic())) is not None:
+        time.sleep(max(0.0, due - time.monotonic()))
+    return tuple(ladder.survivors)

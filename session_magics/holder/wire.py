@@ -29,7 +29,8 @@ WATCH = b"W"  # log offset, index size: ring once when either is passed
 INPUT = b"I"  # id, bytes, b"1" if they may be written only while the terminal's echo is off
 RESIZE = b"Z"  # id, rows, columns
 INTERRUPT = b"C"  # id
-RUN = b"R"  # id, text of the cell, b"1" if it is ours and not the user's; also a WATCH for its output
+RUN = b"R"  # id, text of the cell, b"1" if it is ours and not the user's, a token; also a WATCH for its output.
+# A RUN whose token is known is not carried out again: whoever sends it hears what becomes, or became, of the first.
 PROBE = b"P"  # id -> OK: wait (no, poll, read), echo, canonical
 STOP = b"X"  # id, seconds of grace, b"1" to cut short a grace that runs already
 RESTART = b"G"  # id, seconds of grace
@@ -60,6 +61,13 @@ def unpack(payload: bytes) -> list[bytes]:
         fields.append(payload[at : at + length])
         at += length
     return fields
+
+
+def pairs(fields: list[bytes]) -> dict[bytes, bytes]:
+    """The mapping that the fields list, names and values in turn; raises BadFrame."""
+    if len(fields) % 2:
+        raise BadFrame("a name without a value")
+    return {fields[at]: fields[at + 1] for at in range(0, len(fields), 2)}
 
 
 def frame(kind: bytes, *fields: bytes) -> bytes:

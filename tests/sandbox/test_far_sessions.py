@@ -1,0 +1,153 @@
+"""Live sessions behind ssh and in containers with a Python keep the contract of backends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+import dockers
+import sshds
+from dockers import Dockerd
+from farplaces import PlacedBackend
+from held import record
+from rounds import rounds, until_state
+from session_magics import Command, Lost, Registry
+from session_magics.sandbox.docker import DockerSandbox
+from session_magics.sandbox.ssh import SSHSandbox
+from session_magics.testing import Rig
+from session_magics.testing.behaviour import BEHAVIOURS
+from session_magics.testing.rig import outcome, receive_until
+from test_conformance import Check, every_check
+
+sshd, dockerd, docker_host = sshds.sshd, dockers.dockerd, dockers.docker_host
+
+
+def argv_there(behaviour: str, *words: str) -> tuple[str, ...]:
+    return ("python3", "-I", "-S", "-u", "-c", BEHAVIOURS, behaviour, *words)
+
+
+@pytest.fixture
+def over_ssh(root: Path, sshd: sshds.Sshd) -> Iterator[Registry]:
+    with contextlib.closing(SSHSandbox("far", config=sshd.config)) as place:
+        registry = Registry(root, backend=PlacedBackend(place))
+        yield registry
+        registry.stop_all(now=True)
+    assert sshd.left() == []
+
+
+@pytest.fixture
+def in_a_container(root: Path, docker_host: Dockerd) -> Iterator[Registry]:
+    container = docker_host.run("tools")
+    try:
+        with contextlib.closing(DockerSandbox(container=container)) as place:
+            registry = Registry(root, backend=PlacedBackend(place))
+            yield registry
+            registry.stop_all(now=True)
+    finally:
+        docker_host.remove(container)
+
+
+@every_check
+def test_over_ssh(check: Check, over_ssh: Registry) -> None:
+    check(Rig(over_ssh, argv=argv_there))
+
+
+@every_check
+def test_in_a_container(check: Check, in_a_container: Registry) -> None:
+    check(Rig(in_a_container, argv=argv_there))
+
+
+WITHIN = 5.0  # seconds in which a connection is there again, or the session lost
+SLEEP = Command(("sh", "-c", "echo up; exec sleep 1000"))
+
+
+def test_a_cell_over_ssh_goes_on_when_the_connection_is_killed(over_ssh: Registry, sshd: sshds.Sshd) -> None:
+    session = over_ssh.shell("cells", shell="bash", lifetime="detached", rc=False)
+    with session.link() as link:
+        for number in range(rounds(3, 30)):
+            ticket = link.run(f"printf {number}; sleep 0.3; printf {number}; (exit {number})")
+            receive_until(link, lambda ticket=ticket: link.begun(ticket), "the beginning")  # type: ignore[misc]
+            assert sshd.kill_connections()
+            began = time.monotonic()
+            fields = outcome(link, ticket)
+            assert time.monotonic() - began < WITHIN
+            assert fields[3:5] == [b"%d" % number, b"done"]
+            assert session.output(int(fields[1]), int(fields[2])) == b"%d%d" % (number, number)
+
+
+def test_a_cell_over_ssh_goes_on_when_the_connection_hangs(over_ssh: Registry, sshd: sshds.Sshd) -> None:
+    session = over_ssh.shell("cells", shell="bash", lifetime="detached", rc=False)
+    with session.link() as link:
+        ticket = link.run("sleep 0.2; (exit 6)")
+        receive_until(link, lambda: link.begun(ticket), "the beginning")
+        sshd.stall_connections()
+        began = time.monotonic()
+        try:
+            assert outcome(link, ticket)[3:5] == [b"6", b"done"]
+            assert time.monotonic() - began < WITHIN
+        finally:
+            sshd.resume_connections()
+
+
+def test_a_host_that_does_not_answer_any_more_loses_the_session(over_ssh: Registry, sshd: sshds.Sshd) -> None:
+    """What runs there goes on, and a stop ends it as soon as the host answers again."""
+    session = over_ssh.start("far", SLEEP)
+    session.wait_for("up", WITHIN)
+    os.kill(sshd.process.pid, signal.SIGSTOP)
+    try:
+        sshd.kill_connections()
+        state = until_state(session, Lost, WITHIN + 0.5)
+        assert isinstance(state, Lost) and state.reason.endswith("it may still run there"), state
+    finally:
+        os.kill(sshd.process.pid, signal.SIGCONT)
+    assert sshd.running()
+    session.stop()
+    assert sshd.left() == []
+
+
+def test_a_container_that_ends_loses_its_sessions(root: Path, docker_host: Dockerd) -> None:
+    container = docker_host.run("tools")
+    with contextlib.closing(DockerSandbox(container=container)) as place:
+        registry = Registry(root, backend=PlacedBackend(place))
+        session = registry.start("inside", SLEEP)
+        session.wait_for("up", WITHIN)
+        docker_host.remove(container)
+        state = until_state(session, Lost, WITHIN)
+        assert isinstance(state, Lost) and state.reason.startswith(f"the container of {place.place} has ended"), state
+        registry.remove("inside")
+
+
+def test_a_container_that_is_made_for_a_session_goes_with_it(root: Path, docker_host: Dockerd) -> None:
+    image, mounts = docker_host.image("tools"), docker_host.mounts("tools")
+    with contextlib.closing(DockerSandbox(image, network="none", mounts=mounts)) as place:
+        registry = Registry(root, backend=PlacedBackend(place))
+        session = registry.shell("inside", shell="bash", lifetime="detached", rc=False)
+        with session.link() as link:
+            assert outcome(link, link.run("(exit 5)"))[3:5] == [b"5", b"done"]
+        assert docker_host.containers()
+        session.stop()
+        assert docker_host.containers() == []
+
+
+def test_a_cell_in_a_container_goes_on_when_the_client_is_killed(in_a_container: Registry) -> None:
+    """And the far end of a connection that is gone does not stay."""
+    session = in_a_container.shell("cells", shell="bash", lifetime="detached", rc=False)
+    with session.link() as link:
+        for number in range(rounds(4, 30)):
+            ticket = link.run(f"printf {number}; sleep 0.3; (exit {number})")
+            receive_until(link, lambda ticket=ticket: link.begun(ticket), "the beginning")  # type: ignore[misc]
+            [client] = psutil.Process(record(session).holder).children()
+            client.kill()
+            fields = outcome(link, ticket)
+            assert fields[3:5] == [b"%d" % number, b"done"]
+            assert session.output(int(fields[1]), int(fields[2])) == b"%d" % number
+        count = "set -- $(grep -la 'exec(r(int(r(8))))' /proc/[0-9]*/cmdline); echo $#"
+        fields = outcome(link, link.run(count))
+        assert session.output(int(fields[1]), int(fields[2])) == b"2\n"  # the agent, and grep

@@ -1,0 +1,510 @@
+"""Sessions on the engines of a real cluster: by the command line, from Python, in a notebook, and by ``%px``."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import leaks
+from clusters import ENGINES, LocalCluster, local_cluster
+from conftest import LiveKernel
+from live import live_kernel
+from rounds import until
+from session_magics import Command, Registry, SessionExists, SessionNotFound, UsageMistake, WaitTimeout
+from session_magics import engines as far
+from session_magics.cluster import ANSWER_LIMIT, CLUSTER_VARIABLE, CONNECT_LIMIT, Cluster, connection_file
+from session_magics.engines import EngineSession, merged
+from session_magics.errors import SandboxError
+from session_magics.listing import Row
+from session_magics.model import Exited, Running, SessionInfo
+from session_magics.store.names import at_engine, check_key, engine_address
+from terminals import CLI
+
+SOON = 3.0
+"""Seconds within which anything is done that needs nobody's time limit; alone on a machine it takes 0.1."""
+
+
+@pytest.fixture(scope="module")
+def shared(client_loop: None) -> Iterator[LocalCluster]:
+    with local_cluster() as cluster:
+        cluster.pid(0)  # the context of the sockets stays for good
+        yield cluster
+
+
+@pytest.fixture
+def cluster(shared: LocalCluster) -> Iterator[LocalCluster]:
+    """The cluster for one test, which leaves no session, thread or descriptor behind."""
+    threads, files = set(threading.enumerate()), leaks.descriptors()
+    registry = Registry()
+    try:
+        yield shared
+    finally:
+        registry.stop_all(now=True)
+        for info in registry.infos():
+            if "@" not in info.name:
+                registry.remove(info.name)
+    until(lambda: set(threading.enumerate()) <= threads, what=threading.enumerate)
+    until(lambda: leaks.descriptors() <= files, what=lambda: leaks.descriptors() - files)
+
+
+def run(*words: str) -> tuple[int, str, str]:
+    """Status, standard output and standard error of one command line."""
+    done = subprocess.run((*CLI, *words), capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    return done.returncode, done.stdout, done.stderr
+
+
+def names() -> list[str]:
+    """What list --engines lists."""
+    status, out, _ = run("list", "--engines", "--json")
+    assert status == 0
+    return sorted(row["name"] for row in json.loads(out)["value"])
+
+
+# ------------------------------------------------------------------ names
+
+
+@given(st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,20}(@[0-9A-Za-z._-]{1,20})?", fullmatch=True), st.integers(0, 99999))
+def test_an_address_is_read_as_it_was_made_and_is_no_name_of_here(name: str, engine: int) -> None:
+    address = at_engine(name, engine)
+    assert engine_address(address) == (name, engine) and engine_address(name) is None
+    with pytest.raises(UsageMistake):
+        check_key(address)
+
+
+@pytest.mark.parametrize(
+    "name", ["web@engine:", "web@engine:x", "web@engine:-1", "@engine:1", "a b@engine:1", "w@engine:1@k"]
+)
+def test_a_wrong_address_is_refused(name: str) -> None:
+    with pytest.raises(UsageMistake):
+        engine_address(name)
+
+
+def row(name: str, id: str, **more: Any) -> Row:
+    info = SessionInfo(
+        name, id, Running(1, 0.0), ("x",), "/", more.pop("labels", {}), more.pop("lifetime", "detached"), "no", None,
+        (24, 80), 1, 1, 0.0, Path("/", id or name), 0,
+    )  # fmt: skip
+    return Row(info, None, "/", None, "", "")
+
+
+def test_a_session_that_several_know_is_listed_once() -> None:
+    own = {"lifetime": "kernel"}
+    here = [
+        row("web", "1"),
+        row("job", "2", labels={"engine": "1"}),
+        row("main@9-9", "3", **own),
+        row("old", "4", labels={"engine": "7"}),
+    ]
+    same = [row("web", "1"), row("job", "2", labels={"engine": "1"}), row("old", "4", labels={"engine": "7"})]
+    there = {
+        0: [*same, row("main@9-9", "3", **own)],
+        1: [*same, row("main", "3", **own)],
+        2: [row("web", "5"), row("main@8-8", "6", **own)],
+        3: [row("web", "5"), row("main", "6", **own)],
+    }
+    shown = [one.info.name for one in merged(here, there)]
+    assert shown == ["web", "job@engine:1", "main@engine:1", "old", "web@engine:2", "main@engine:3"]
+    assert [one.info.name for one in merged(here, {})] == ["web", "job", "main@9-9", "old"]
+
+
+# ------------------------------------------------------------------ the command line
+
+
+def test_a_session_of_an_engine_from_start_to_end(cluster: LocalCluster) -> None:
+    program = ("--", "sh", "-c", "echo up; read word; echo got $word; exit 3")
+    status, out, err = run("start", "web", "--on", "engine:2", "--wait-for", "up", *program)
+    info = Registry().get("web").info()
+    assert (status, out, err) == (0, f"web@engine:2 running, pid {info.pid}\n", "")
+    assert names() == ["web@engine:2"]
+    assert run("list", "--engines")[1].splitlines()[1].split()[:3] == ["web@engine:2", "running", str(info.pid)]
+    assert run("list")[1].splitlines()[1].split()[0] == "web"  # it is of this machine too
+    assert "name       web@engine:2\n" in run("info", "web@engine:2")[1]
+    assert (
+        run("tail", "web@engine:2") == run("show", "web@engine:2") == run("snapshot", "web@engine:1") == (0, "up\n", "")
+    )
+    assert run("wait", "web@engine:2", "u.") == (0, "up\n", "")
+    assert run("wait", "web@engine:2", "--silence", "0.2") == (0, "", "")
+    assert run("send", "web@engine:2", "go") == (0, "", "")
+    assert run("wait", "web@engine:2") == (3, "", "")
+    assert run("tail", "-f", "web@engine:2") == (0, "up\ngo\ngot go\n", "")
+    assert run("restart", "web@engine:2")[1].startswith("web@engine:2 running, pid ")
+    assert run("interrupt", "web@engine:2")[0] == 0
+    assert run("wait", "web@engine:2")[0] == 128 + signal.SIGINT
+    assert run("remove", "web@engine:2") == (0, "web@engine:2\n", "")
+    assert run("list", "--engines") == (0, "no sessions\n", "")
+
+
+def test_failures_are_one_line_and_name_the_engine(cluster: LocalCluster) -> None:
+    assert run("start", "web", "--on", "engine:1", "--", "sleep", "1000")[0] == 0
+    for words, status, message in (
+        (("start", "web", "--on", "engine:3", "ls"), 1, "engine 3: session 'web' exists (running): "),
+        (("start", "bad", "--on", "engine:0", "/nope"), 1, "engine 0: session 'bad' failed to start: "),
+        (("start", "web", "--on", "engine:x", "ls"), 2, "'engine:x' is no engine: engine:N, such as engine:2"),
+        (
+            ("start", "web", "--on", "engine:9", "ls"),
+            1,
+            "engine 9: the cluster has no such engine, or it has ended; it",
+        ),
+        (("tail", "nope@engine:2"), 1, "engine 2: no session named 'nope'; known: "),
+        (("info", "web@engine:two"), 2, "'web@engine:two' is no session of an engine: "),
+        (("attachments", "web@engine:1"), 2, "attachments is for sessions of this machine: "),
+        (("wait", "web@engine:1", "--timeout", "0.1"), 1, "session 'web@engine:1': the end not seen within 0.1 s"),
+        (("wait", "web@engine:1", "x", "--timeout", "0.1"), 1, "session 'web@engine:1': 'x' not seen within 0.1 s"),
+        (("stop", "web@engine:1", "nope@engine:2"), 1, "engine 2: no session named 'nope'"),  # the other is stopped
+        (
+            ("send", "web@engine:1", "x"),
+            1,
+            "engine 1: session 'web' is not running (killed by signal 15): session-magics restart web@engine:1",
+        ),
+    ):
+        got, out, err = run(*words)
+        assert (got, out, err.count("\n")) == (status, "", 1), err
+        assert err.startswith(f"session-magics: {message}"), err
+    failed = json.loads(run("tail", "--json", "nope@engine:2")[1])
+    assert failed["error"]["kind"] == "SessionNotFound"
+
+
+def test_stop_takes_names_of_here_and_of_several_engines(cluster: LocalCluster) -> None:
+    for name, *on in (("a",), ("b", "--on", "engine:0"), ("c", "--on", "engine:1"), ("d", "--on", "engine:1")):
+        assert run("start", name, *on, "--", "sleep", "1000")[0] == 0
+    status, out, err = run("stop", "a", "b@engine:0", "c@engine:1", "d@engine:1", "--now")
+    assert (status, out, err) == (0, "a\nb@engine:0\nc@engine:1\nd@engine:1\n", "")
+    assert all(isinstance(info.state, Exited) for info in Registry().infos())
+    assert run("remove", "a", "b@engine:0")[0] == 0 and names() == ["c@engine:1", "d@engine:1"]
+
+
+def test_an_engine_with_a_registry_of_its_own(cluster: LocalCluster, tmp_path: Path) -> None:
+    """What another machine, or another user, is."""
+    elsewhere = Path(str(cluster.root) + "2")
+    cluster.run(3, f"import os; os.environ['SESSION_MAGICS_HOME'] = {str(elsewhere)!r}")
+    try:
+        run("start", "web", "--", "sleep", "1000")
+        assert run("start", "web", "--on", "engine:3", "--", "sh", "-c", "echo there; sleep 1000")[0] == 0
+        assert names() == ["web", "web@engine:3"]
+        assert run("wait", "web@engine:3", "there")[0] == 0
+        assert run("tail", "web@engine:3")[1] == "there\n" and run("tail", "web@engine:0")[1] == "\n"
+        assert len(run("list")[1].splitlines()) == 2
+    finally:
+        run("remove", "--force", "web@engine:3")
+        cluster.run(3, f"import os; os.environ['SESSION_MAGICS_HOME'] = {str(cluster.root)!r}")
+
+
+# ------------------------------------------------------------------ Python
+
+
+def test_sessions_of_engines_from_python(cluster: LocalCluster) -> None:
+    session = far.start(
+        1, "api", Command(("sh", "-c", "echo up; read w; echo $w; exit 4"), env={"X": "1"}), labels={"a": "b"}
+    )
+    assert session.name == "api@engine:1" and session.info().labels == {"a": "b", "engine": "1"}
+    assert repr(session) == f"<Session api@engine:1 running pid={session.info().pid}>"
+    with pytest.raises(SessionExists, match="engine 0: session 'api' exists"):
+        far.start(0, "api", Command(("ls",)))
+    assert session.wait_for("up", 5) == "up"
+    session.resize(30, 90)
+    assert session.info().size == (30, 90)
+    with pytest.raises(WaitTimeout):
+        session.wait_silence(5, 0.1)
+    session.send("well\r")
+    assert session.wait(SOON) == 4 and session.tail(1) == "well" and session.snapshot() == "up\nwell\nwell"
+    assert b"".join(session.follow(4)) == b"well\r\nwell\r\n"
+    assert isinstance(session.restart(env={"X": "2"}).state(), Running)
+    assert isinstance(session.stop(now=True), Exited)
+    session.remove()
+    with pytest.raises(SessionNotFound):
+        session.info()
+
+
+def test_a_port_is_waited_for(cluster: LocalCluster) -> None:
+    listen = "import socket, time; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True)"
+    listen += "; time.sleep(1000)"
+    session = far.start(2, "srv", Command((sys.executable, "-c", listen)))
+    assert session.wait_port(timeout=10) == int(session.tail(1))
+    with pytest.raises(WaitTimeout):
+        session.wait_port(1, 0.1)
+
+
+def test_follow_gives_every_byte_and_leaves_the_engine_free(cluster: LocalCluster) -> None:
+    program = "i=0; while [ $i -lt 300 ]; do seq 1 2000; i=$((i+1)); done; echo end; read x"
+    session = far.start(2, "much", Command(("sh", "-c", program)))
+    got = bytearray()
+    thread = threading.Thread(target=lambda: [got.extend(data) for data in session.follow(0)])
+    thread.start()
+    while thread.is_alive():
+        began = time.monotonic()
+        cluster.pid(2)
+        assert time.monotonic() - began < 1.0
+        if got.endswith(b"end\r\n"):
+            session.send("\r")
+            thread.join(SOON)
+    lines = bytes(got).replace(b"\r\n", b"\n").split(b"\n")
+    assert lines == [*(300 * [str(n).encode() for n in range(1, 2001)]), b"end", b"", b""]
+
+
+@contextmanager
+def busy(cluster: LocalCluster, engine: int) -> Iterator[Any]:
+    """An engine that is in the middle of something, for twice as long as an answer may take."""
+    client = cluster.client()
+    try:
+        work = client[engine].apply_async(time.sleep, 2 * ANSWER_LIMIT)
+        yield work
+        work.get(4 * ANSWER_LIMIT)
+    finally:
+        client.close()
+
+
+def test_a_busy_engine_is_one_line_and_forgets_what_it_did_not_come_to(cluster: LocalCluster) -> None:
+    run("start", "web", "--on", "engine:1", "--", "sleep", "1000")
+    session = EngineSession(1, "web")
+    waiting = threading.Thread(target=lambda: results.append(session.wait()))
+    results: list[int] = []
+    with busy(cluster, 1):
+        waiting.start()  # it has patience
+        began = time.monotonic()
+        late = subprocess.Popen((*CLI, "start", "late", "--on", "engine:1", "ls"), stderr=subprocess.DEVNULL)
+        status, out, err = run("list", "--engines")
+        assert (status, err.count("\n")) == (0, 1) and time.monotonic() - began < ANSWER_LIMIT + SOON
+        assert err.startswith("session-magics: engine 1: no answer within 5 s: it does other work") and "web" in out
+        assert late.wait(SOON) == 1
+        with pytest.raises(WaitTimeout):
+            session.wait(0.3)
+        assert run("stop", "web@engine:0", "--now")[0] == 0
+    waiting.join(SOON)
+    assert results in ([-signal.SIGTERM], [-signal.SIGKILL]) and Registry().find("late") is None
+
+
+def test_an_engine_that_hangs_is_one_line(cluster: LocalCluster) -> None:
+    pid = cluster.pid(1)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        status, out, err = run("list", "--engines")
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert (status, out) == (0, "no sessions\n")
+    assert err == "session-magics: engine 1: no answer within 5 s: it hangs, and may still do this later\n"
+
+
+def test_ctrl_c_ends_a_tail_and_a_wait_and_nothing_else(cluster: LocalCluster) -> None:
+    run("start", "tick", "--on", "engine:0", "--", "sh", "-c", "while :; do echo tick; sleep 0.1; done")
+    with subprocess.Popen((*CLI, "tail", "-f", "tick@engine:0"), stdout=subprocess.PIPE) as tail:
+        assert tail.stdout is not None and [tail.stdout.readline() for _ in range(3)] == 3 * [b"tick\n"]
+        tail.send_signal(signal.SIGINT)
+        assert tail.wait(SOON) == 0
+    with subprocess.Popen((*CLI, "wait", "tick@engine:0")) as wait:
+        until(lambda: len(psutil.Process(wait.pid).net_connections("tcp")) > 1)
+        wait.send_signal(signal.SIGINT)
+        assert wait.wait(SOON) == 128 + signal.SIGINT
+    assert cluster.pid(0) and isinstance(Registry().get("tick").state(), Running)
+
+
+# ------------------------------------------------------------------ clusters
+
+
+def test_without_a_cluster_there_is_one_line(
+    cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    for words in (("list", "--engines"), ("tail", "web@engine:1"), ("start", "web", "--on", "engine:0", "ls")):
+        assert run(*words) == (
+            1,
+            "",
+            "session-magics: cluster: none runs: ipcluster start -n 4, or set SESSION_MAGICS_CLUSTER\n",
+        )
+    assert run("list") == (0, "no sessions\n", "")
+
+
+def test_which_cluster_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    monkeypatch.delenv(CLUSTER_VARIABLE, raising=False)
+
+    def file(profile: str, name: str) -> Path:
+        path = tmp_path / f"profile_{profile}" / "security" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("{}")
+        return path
+
+    only = file("mpi", "ipcontroller-x-client.json")
+    assert connection_file() == connection_file("mpi:x") == only
+    other = file("default", "ipcontroller-a-b-client.json")
+    with pytest.raises(UsageMistake, match=r"several clusters run \(default:a-b, mpi:x\): set SESSION_MAGICS_CLUSTER"):
+        connection_file()
+    usual = file("default", "ipcontroller-client.json")
+    file("default", "ipcontroller-engine.json")
+    assert connection_file() == usual and connection_file("a-b") == other
+    monkeypatch.setenv(CLUSTER_VARIABLE, "default:a-b")
+    assert connection_file() == other and connection_file(str(only)) == only
+    with pytest.raises(SandboxError, match=r"cluster nope: none runs; there is default:a-b, default:, mpi:x"):
+        connection_file("nope")
+
+
+def test_a_controller_that_was_killed_is_one_line(
+    cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (file,) = cluster.ipython.glob("profile_default/security/ipcontroller-client.json")
+    content = json.loads(file.read_text())
+    with subprocess.Popen(("sleep", "0")) as gone:
+        gone.wait()
+    content["registration"] = 1  # a port that nobody has
+    copy = tmp_path / "dead-client.json"
+    copy.write_text(json.dumps(content))
+    monkeypatch.setenv(CLUSTER_VARIABLE, str(copy))
+    began = time.monotonic()
+    status, out, err = run("list", "--engines")
+    assert (status, out, err.count("\n")) == (1, "", 1) and time.monotonic() - began < CONNECT_LIMIT + SOON
+    assert err.startswith("session-magics: cluster: its controller does not answer within 5 s")
+    copy.write_text("{")
+    status, out, err = run("list", "--engines")
+    assert (status, out, err.count("\n")) == (1, "", 1) and err.startswith("session-magics: cluster: no connection by ")
+
+
+def test_without_the_extra_there_is_one_line(cluster: LocalCluster) -> None:
+    code = "import sys; sys.modules['ipyparallel'] = None; from session_magics.cli.main import main; sys.exit(main())"
+    for words, status in (("list", "--engines"), 2), (("info", "web@engine:1"), 2), (("list",), 0):
+        done = subprocess.run((sys.executable, "-c", code, *words), capture_output=True, text=True, timeout=60)
+        assert done.returncode == status
+        expected = "session-magics: engines need IPython Parallel: pip install 'session-magics[parallel]'\n"
+        assert done.stderr == (expected if status else "")
+
+
+def test_an_engine_without_the_package_or_with_another_version_says_so(
+    cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = cluster.client()
+    try:
+        client[2].apply(exec, "import sys; sys.modules['session_magics'] = None").get(5)
+        try:
+            status, out, err = run("list", "--engines")
+        finally:
+            client[2].apply(exec, "import sys; del sys.modules['session_magics']; import session_magics").get(5)
+    finally:
+        client.close()
+    assert (status, out) == (0, "no sessions\n")
+    assert err == "session-magics: engine 2: session-magics is not installed there: %px %pip install session-magics\n"
+    there = importlib.metadata.version("session-magics")
+    monkeypatch.setattr(importlib.metadata, "version", lambda _: "99")
+    with (
+        Cluster() as connection,
+        pytest.raises(SandboxError, match=f"engine 2: session-magics {there} is installed there, and 99 here"),
+    ):
+        connection.ask(2, os.getpid)
+
+
+def test_a_function_that_fails_as_none_of_ours_should_is_one_line(cluster: LocalCluster) -> None:
+    with Cluster() as connection, pytest.raises(SandboxError, match=r"^engine 1: ZeroDivisionError: .* by zero$"):
+        connection.ask(1, divmod, 1, 0)
+
+
+def test_nothing_of_it_is_imported_where_no_engine_is_named(cluster: LocalCluster) -> None:
+    run("start", "web", "--", "sleep", "1000")
+    code = "import sys; from session_magics.cli.main import main; main(); print('ipyparallel' in sys.modules)"
+    for words in ("list",), ("info", "web"), ("tail", "web"):
+        done = subprocess.run((sys.executable, "-c", code, *words), capture_output=True, text=True, timeout=60)
+        assert done.stdout.endswith("False\n")
+
+
+# ------------------------------------------------------------------ notebooks
+
+
+@pytest.fixture(scope="module")
+def kernel(shared: LocalCluster) -> Iterator[LiveKernel]:
+    with live_kernel({"IPYTHONDIR": str(shared.ipython), "SESSION_MAGICS_HOME": str(shared.root)}) as live:
+        yield live
+
+
+@pytest.mark.kernel
+def test_a_notebook_starts_lists_tails_and_stops(cluster: LocalCluster, kernel: LiveKernel) -> None:
+    assert (
+        kernel.run("import sys; [m for m in sys.modules if 'ipyparallel' in m or 'magics.engines' in m]").text == "[]\n"
+    )
+    program = "sh -c 'echo up; read w; exit 6'"
+    started = kernel.run(f"s = %session start web --on engine:3 --wait-for up -- {program}\ns")
+    assert started.text.startswith("<Session web@engine:3 running pid=")
+    listed = kernel.run("%session list --engines")
+    assert listed.text.splitlines()[1].split()[:2] == ["web@engine:3", "running"]
+    assert kernel.run("%session tail web@engine:3").text == "up\n"
+    stopped = kernel.run("%session tail web@engine:3 -f", interrupt_after=1)
+    assert (stopped.status, stopped.text) == ("ok", "up\n")
+    assert (
+        "UsageError: engine 0: session 'web' exists (running)" in kernel.run("%session start web --on engine:0 ls").text
+    )
+    assert kernel.run("%session send web@engine:3 x").status == "ok"
+    assert kernel.run("s.wait()").text == "6\n"
+    cell = kernel.run("%%sh_session web@engine:3\ntrue")
+    assert "'web@engine:3' is on an engine, which %session reaches, and %%px with %%sh_session" in cell.text
+    assert kernel.run("%session remove web@engine:3").text == "['web@engine:3']\n"
+
+
+@pytest.mark.kernel
+def test_px_stays_with_the_clients_of_the_person_and_runs_sessions_on_all_engines(
+    cluster: LocalCluster, kernel: LiveKernel
+) -> None:
+    kernel.run("%session list --engines")  # makes a client that must not become that of %px
+    assert kernel.run("import ipyparallel; rc = ipyparallel.Client(); rc.ids").text == f"{list(range(ENGINES))}\n"
+    assert kernel.run("%px %load_ext session_magics").status == "ok"
+    assert kernel.run("%px %session list").text.count("no sessions") == ENGINES
+    assert kernel.run("%%px\n%%sh_session\nX=kept; echo $X-$X").text.count("kept-kept") == ENGINES
+    assert kernel.run("%%px\n%%sh_session\necho again $X").text.count("again kept") == ENGINES
+    assert kernel.run("%%px\n%%sh_session\nread -p 'Who? ' w; echo nobody $w").text.count("nobody") == ENGINES
+    assert names() == [f"main@engine:{engine}" for engine in range(ENGINES)]
+    failed = kernel.run("%%px\n%%sh_session\n(exit 3)")
+    assert failed.status == "error" and failed.text.count("CellCommandError: exit status 3") == ENGINES
+    kernel.run("%%px\nimport os\nget_ipython().run_line_magic('session', f'start job{os.getpid()} sleep 1000')")
+    assert len(names()) == 2 * ENGINES and kernel.run("%px %session list").text.count("sleep 1000") == ENGINES**2
+    assert kernel.run("%px %session stop main").text.count("['main']") == ENGINES
+    kernel.run("%px %session remove main")
+    kernel.run("rc.close()")
+
+
+# ------------------------------------------------------------------ the end of an engine; these come last
+
+
+def test_a_session_outlives_its_engine(cluster: LocalCluster) -> None:
+    session = far.start(3, "solo", Command(("sh", "-c", "while :; do echo tick; sleep 0.1; done")))
+    output = session.follow(0)
+    next(output)
+    os.kill(cluster.pid(3), signal.SIGKILL)
+    began = time.monotonic()
+    with pytest.raises(SandboxError, match=r"^engine 3: it has ended; what it had started goes on|no such engine"):
+        for _ in output:
+            assert time.monotonic() - began < 2 * ANSWER_LIMIT
+    status, out, err = run("tail", "solo@engine:3")
+    assert (status, out, err.count("\n")) == (1, "", 1) and err.startswith("session-magics: engine 3: ")
+    assert repr(session).startswith("<Session solo@engine:3: engine 3: ")
+    assert names() == ["solo"] and isinstance(Registry().get("solo").state(), Running)
+    assert run("list", "--engines")[2] == ""
+
+
+def test_who_waits_is_told_when_the_controller_is_killed(cluster: LocalCluster) -> None:
+    session = far.start(0, "last", Command(("sleep", "1000")))
+    raised: list[Exception] = []
+
+    def wait() -> None:
+        try:
+            session.wait()
+        except SandboxError as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    controller = [one for one in leaks.processes_of(cluster.root) if "ipyparallel.controller" in one.cmdline()]
+    assert controller
+    for process in controller:
+        process.kill()
+    thread.join(ANSWER_LIMIT + CONNECT_LIMIT + SOON)
+    assert len(raised) == 1 and str(raised[0]).startswith("cluster: its controller does not answer within 5 s")
+    assert isinstance(Registry().get("last").state(), Running)
