@@ -81,8 +81,10 @@ def assignments(values: Mapping[str, object], dialect: str) -> str:
     return "\n".join(assign(name, _plain(name, value, dialect)) for name, value in values.items())
 
 
-def query(names: Sequence[str], dialect: str, fifo: str, number: int) -> str:
+def query(names: Sequence[str], dialect: str, number: int, fifo: str | None = None) -> str:
     """Return shell text that writes the variables' records to ``fifo``; its status is not 0 if that failed.
+
+    None: where the shell of a session reports, wherever that shell runs.
 
     Works under ``set -eux``, any IFS and any globbing option, and leaves no variable behind. In fish a list of
     one element is a string, and a variable named ``…PATH`` is a string joined by colons.
@@ -90,7 +92,7 @@ def query(names: Sequence[str], dialect: str, fifo: str, number: int) -> str:
     check_variable_names(names)
     ask = _ASK[_known(dialect)]
     body = "\n".join(ask(name, rf"\001G\t{number}\t{name}", rf"\001G\t{number}\t%s\0") for name in names)
-    return _FRAME[dialect].format(body=body, fifo=quoted(fifo, dialect))
+    return _FRAME[dialect].format(body=body, fifo='"$__sm_fifo"' if fifo is None else quoted(fifo, dialect))
 
 
 def values(records: Iterable[bytes]) -> dict[str, ShellValue]:

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import leaks
-from session_magics.cluster import Cluster
+from session_magics.cluster import CLUSTER_VARIABLE, Cluster
 
 ENGINES = 4
-ENDS = 30.0  # seconds for all processes of a cluster to end
+# Seconds for all processes of a cluster to end; an engine's nanny tries for three to tell a controller that has gone.
+ENDS = 30.0
 # A process of its own starts it, and ends it when its input is closed: also when the tests are killed.
 KEEPER = f"""
 import sys, ipyparallel
@@ -61,7 +62,13 @@ def local_cluster() -> Iterator[LocalCluster]:
     """The cluster, with this process's environment changed so that it is the default one. It leaves no process."""
     home = Path(tempfile.mkdtemp(prefix="sm"))
     root, ipython = home / "r", home / "i"
-    changed = {"SESSION_MAGICS_HOME": str(root), "IPYTHONDIR": str(ipython), "SESSION_MAGICS_CLUSTER": ""}
+    # A home of its own too: what a person's start-up files of shells take is not to be waited for.
+    changed = {
+        "HOME": str(home),
+        "SESSION_MAGICS_HOME": str(root),
+        "IPYTHONDIR": str(ipython),
+        CLUSTER_VARIABLE: "",
+    }
     before = {name: os.environ.get(name) for name in changed}
     os.environ.update(changed)
     keeper = subprocess.Popen(
@@ -75,11 +82,11 @@ def local_cluster() -> Iterator[LocalCluster]:
         keeper.stdin.close()
         keeper.wait(ENDS)
         keeper.stdout.close()
-        left = leaks.outlived(leaks.processes_of(root))
+        left = leaks.outlived(leaks.processes_of(root), ENDS)
         found = [leaks.describe(process) for process in left]
         for process in left:
             leaks.kill(process)
         for name, value in before.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})
         shutil.rmtree(home, ignore_errors=True)
-    assert not found
+    assert not found, "\n".join(found)

@@ -171,20 +171,24 @@ class Dockerd:
 
     def stop(self) -> list[str]:
         """End the engine and all that it started, and remove the directory; what had to be forced or is left."""
-        if self.process:
-            if self.process.poll() is None:
-                for container in self.containers():
-                    self.remove(container)
+        patience = 0.0  # an engine that was killed leaves all that it had started
+        if self.process and self.process.poll() is None:
+            patience = ENDED
+            for container in self.containers():
+                self.remove(container)
             self.process.terminate()
             try:
                 self.process.wait(ENDED)
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
-        found = [f"process {process}" for process in psutil.wait_procs(self._own(), timeout=ENDED)[1]]
-        for process in self._own():
-            process.kill()
-        psutil.wait_procs(self._own(), timeout=ENDED)
+        left = psutil.wait_procs(self._own(), timeout=patience)[1]
+        found = [f"process {process}" for process in left if patience]
+        while own := self._own():
+            for process in own:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
+            psutil.wait_procs(own, timeout=ENDED)
         for mount in reversed(mounts_below(self.place)):
             subprocess.run(["umount", "-l", mount], check=False, capture_output=True)
         shutil.rmtree(self.place)

@@ -222,7 +222,7 @@ def test_sessions_of_engines_from_python(cluster: LocalCluster) -> None:
         session.wait_silence(5, 0.1)
     session.send("well\r")
     assert session.wait(SOON) == 4 and session.tail(1) == "well" and session.snapshot() == "up\nwell\nwell"
-    assert session.output() == b"up\r\nwell\r\nwell\r\n" and session.output(4, 8) == b"well"
+    assert b"".join(session.follow(4)) == b"well\r\nwell\r\n"
     assert isinstance(session.restart(env={"X": "2"}).state(), Running)
     assert isinstance(session.stop(now=True), Exited)
     session.remove()
@@ -240,7 +240,7 @@ def test_a_port_is_waited_for(cluster: LocalCluster) -> None:
 
 
 def test_follow_gives_every_byte_and_leaves_the_engine_free(cluster: LocalCluster) -> None:
-    program = "i=0; while [ $i -lt 300 ]; do seq 1 2000; i=$((i+1)); done; read x"
+    program = "i=0; while [ $i -lt 300 ]; do seq 1 2000; i=$((i+1)); done; echo end; read x"
     session = far.start(2, "much", Command(("sh", "-c", program)))
     got = bytearray()
     thread = threading.Thread(target=lambda: [got.extend(data) for data in session.follow(0)])
@@ -249,11 +249,11 @@ def test_follow_gives_every_byte_and_leaves_the_engine_free(cluster: LocalCluste
         began = time.monotonic()
         cluster.pid(2)
         assert time.monotonic() - began < 1.0
-        if session.info().log_bytes == len(got):
+        if got.endswith(b"end\r\n"):
             session.send("\r")
             thread.join(SOON)
     lines = bytes(got).replace(b"\r\n", b"\n").split(b"\n")
-    assert lines[:-2] == 300 * [str(n).encode() for n in range(1, 2001)]
+    assert lines == [*(300 * [str(n).encode() for n in range(1, 2001)]), b"end", b"", b""]
 
 
 @contextmanager
@@ -276,15 +276,16 @@ def test_a_busy_engine_is_one_line_and_forgets_what_it_did_not_come_to(cluster: 
     with busy(cluster, 1):
         waiting.start()  # it has patience
         began = time.monotonic()
+        late = subprocess.Popen((*CLI, "start", "late", "--on", "engine:1", "ls"), stderr=subprocess.DEVNULL)
         status, out, err = run("list", "--engines")
         assert (status, err.count("\n")) == (0, 1) and time.monotonic() - began < ANSWER_LIMIT + SOON
         assert err.startswith("session-magics: engine 1: no answer within 5 s: it does other work") and "web" in out
-        assert run("start", "late", "--on", "engine:1", "ls")[0] == 1
+        assert late.wait(SOON) == 1
         with pytest.raises(WaitTimeout):
             session.wait(0.3)
         assert run("stop", "web@engine:0", "--now")[0] == 0
     waiting.join(SOON)
-    assert results == [-signal.SIGKILL] and Registry().find("late") is None
+    assert results in ([-signal.SIGTERM], [-signal.SIGKILL]) and Registry().find("late") is None
 
 
 def test_an_engine_that_hangs_is_one_line(cluster: LocalCluster) -> None:
@@ -385,9 +386,7 @@ def test_an_engine_without_the_package_or_with_another_version_says_so(
 ) -> None:
     client = cluster.client()
     try:
-        client[2].apply(
-            exec, "import sys; kept = sys.modules['session_magics']; sys.modules['session_magics'] = None"
-        ).get(5)
+        client[2].apply(exec, "import sys; sys.modules['session_magics'] = None").get(5)
         try:
             status, out, err = run("list", "--engines")
         finally:
@@ -437,7 +436,6 @@ def test_a_notebook_starts_lists_tails_and_stops(cluster: LocalCluster, kernel: 
     assert started.text.startswith("<Session web@engine:3 running pid=")
     listed = kernel.run("%session list --engines")
     assert listed.text.splitlines()[1].split()[:2] == ["web@engine:3", "running"]
-    assert all(set(display["data"]) == {"text/plain"} for display in kernel.cells.displays.values())
     assert kernel.run("%session tail web@engine:3").text == "up\n"
     stopped = kernel.run("%session tail web@engine:3 -f", interrupt_after=1)
     assert (stopped.status, stopped.text) == ("ok", "up\n")
@@ -446,6 +444,8 @@ def test_a_notebook_starts_lists_tails_and_stops(cluster: LocalCluster, kernel: 
     )
     assert kernel.run("%session send web@engine:3 x").status == "ok"
     assert kernel.run("s.wait()").text == "6\n"
+    cell = kernel.run("%%sh_session web@engine:3\ntrue")
+    assert "'web@engine:3' is on an engine, which %session reaches, and %%px with %%sh_session" in cell.text
     assert kernel.run("%session remove web@engine:3").text == "['web@engine:3']\n"
 
 
@@ -466,6 +466,7 @@ def test_px_stays_with_the_clients_of_the_person_and_runs_sessions_on_all_engine
     kernel.run("%%px\nimport os\nget_ipython().run_line_magic('session', f'start job{os.getpid()} sleep 1000')")
     assert len(names()) == 2 * ENGINES and kernel.run("%px %session list").text.count("sleep 1000") == ENGINES**2
     assert kernel.run("%px %session stop main").text.count("['main']") == ENGINES
+    kernel.run("%px %session remove main")
     kernel.run("rc.close()")
 
 
@@ -483,5 +484,27 @@ def test_a_session_outlives_its_engine(cluster: LocalCluster) -> None:
             assert time.monotonic() - began < 2 * ANSWER_LIMIT
     status, out, err = run("tail", "solo@engine:3")
     assert (status, out, err.count("\n")) == (1, "", 1) and err.startswith("session-magics: engine 3: ")
+    assert repr(session).startswith("<Session solo@engine:3: engine 3: ")
     assert names() == ["solo"] and isinstance(Registry().get("solo").state(), Running)
     assert run("list", "--engines")[2] == ""
+
+
+def test_who_waits_is_told_when_the_controller_is_killed(cluster: LocalCluster) -> None:
+    session = far.start(0, "last", Command(("sleep", "1000")))
+    raised: list[Exception] = []
+
+    def wait() -> None:
+        try:
+            session.wait()
+        except SandboxError as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    controller = [one for one in leaks.processes_of(cluster.root) if "ipyparallel.controller" in one.cmdline()]
+    assert controller
+    for process in controller:
+        process.kill()
+    thread.join(ANSWER_LIMIT + CONNECT_LIMIT + SOON)
+    assert len(raised) == 1 and str(raised[0]).startswith("cluster: its controller does not answer within 5 s")
+    assert isinstance(Registry().get("last").state(), Running)

@@ -155,8 +155,9 @@ def test_environment_values_are_not_in_the_repr() -> None:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("", call("list", labels={})),
-        ("list --json --label a=b --label c=d", call("list", json=True, labels={"a": "b", "c": "d"})),
+        ("", call("list", labels={}, engines=False)),
+        ("list --json --label a=b --label c=d", call("list", json=True, labels={"a": "b", "c": "d"}, engines=False)),
+        ("list --engines", call("list", labels={}, engines=True)),
         (
             "start web python3 -m http.server -b 127.0.0.1",
             start("web", "python3", "-m", "http.server", "-b", "127.0.0.1"),

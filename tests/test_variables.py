@@ -89,7 +89,7 @@ def pass_through(
     dialect: str, given_values: Mapping[str, object], fifo: Path, *, before: str = "", between: str = ""
 ) -> dict[str, ShellValue]:
     """Assign, ask for the same names, and return what came back; nothing may be printed on the way."""
-    ask = query(list(given_values), dialect, str(fifo), NUMBER)
+    ask = query(list(given_values), dialect, NUMBER, str(fifo))
     script = "\n".join([before, assignments(given_values, dialect), between, ask, ""])
     records, done = run(dialect, script, fifo)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
@@ -176,7 +176,7 @@ def test_a_query_under_errexit_and_traps_goes_on(dialect: str, fifo: Path) -> No
     if shutil.which(dialect) is None:
         pytest.skip(f"{dialect} is not installed")
     debug = {"bash": "set -ETx; trap 'echo D' DEBUG ERR", "zsh": "set -x; trap 'echo D' DEBUG", "sh": "set -x"}
-    script = f"x=1; set -eu; {debug[dialect]}\n{query(['nothing', 'x'], dialect, str(fifo), NUMBER)}\n"
+    script = f"x=1; set -eu; {debug[dialect]}\n{query(['nothing', 'x'], dialect, NUMBER, str(fifo))}\n"
     records, done = run(dialect, script, fifo)
     assert done.returncode == 0
     assert values(records) == {"nothing": None, "x": "1"}
@@ -186,7 +186,7 @@ def test_a_query_under_errexit_and_traps_goes_on(dialect: str, fifo: Path) -> No
 def test_nothing_of_ours_is_left_behind(dialect: str, fifo: Path) -> None:
     given_values: dict[str, object] = {"x": "1"} | ({"m": {"k": "v"}} if dialect in ("bash", "zsh") else {})
     _, done = run(
-        dialect, f"{assignments(given_values, dialect)}\n{query(['x'], dialect, str(fifo), NUMBER)}\nset\n", fifo
+        dialect, f"{assignments(given_values, dialect)}\n{query(['x'], dialect, NUMBER, str(fifo))}\nset\n", fifo
     )
     assert b"\n__sm_" not in done.stdout
 
@@ -194,7 +194,7 @@ def test_nothing_of_ours_is_left_behind(dialect: str, fifo: Path) -> None:
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_query_that_cannot_write_fails(dialect: str, fifo: Path) -> None:
     missing = fifo.parent / "no" / "such"
-    _, done = run(dialect, query(["HOME"], dialect, str(missing), NUMBER) + "\n", fifo)
+    _, done = run(dialect, query(["HOME"], dialect, NUMBER, str(missing)) + "\n", fifo)
     assert done.returncode != 0
 
 
@@ -211,7 +211,7 @@ def test_values_of_the_shells_own_making_are_read(dialect: str, fifo: Path) -> N
         pytest.skip(f"{dialect} is not installed")
     script = "typeset -i n=41+1; typeset -r fixed=1; typeset -a bare; typeset -x later; export out=2\n"
     names = ["n", "fixed", "bare", "out", "SECONDS", "PATH"]
-    records, _ = run(dialect, script + query(names, dialect, str(fifo), NUMBER) + "\n", fifo)
+    records, _ = run(dialect, script + query(names, dialect, NUMBER, str(fifo)) + "\n", fifo)
     found = values(records)
     assert found["n"] == "42" and found["fixed"] == "1" and found["bare"] == [] and found["out"] == "2"
     assert found["SECONDS"] and found["PATH"] == os.environ["PATH"]
@@ -228,7 +228,7 @@ def test_fish_reads_lists_of_one_and_paths_as_strings(fifo: Path) -> None:
 def test_fish_keeps_values_that_a_function_assigns(fifo: Path) -> None:
     given_values = {"one": "a", "many": ["a", "b"]}
     script = f"function cell\n{assignments(given_values, 'fish')}\nend\ncell\n"
-    records, _ = run("fish", script + query(list(given_values), "fish", str(fifo), NUMBER) + "\n", fifo)
+    records, _ = run("fish", script + query(list(given_values), "fish", NUMBER, str(fifo)) + "\n", fifo)
     assert values(records) == given_values
 
 
@@ -275,7 +275,7 @@ def test_a_bad_name_is_refused_both_ways(name: str) -> None:
     with pytest.raises(UsageMistake):
         assignments({name: "x"}, "bash")
     with pytest.raises(UsageMistake):
-        query([name], "bash", "/f", 1)
+        query([name], "bash", 1, "/f")
     with pytest.raises(UsageMistake):
         check_variable_names([name])
 
@@ -284,7 +284,7 @@ def test_a_bad_name_is_refused_both_ways(name: str) -> None:
 def test_names_of_the_shell_itself_can_be_read_but_not_set(name: str, dialect: str) -> None:
     with pytest.raises(UsageMistake, match="another name"):
         assignments({name: "x"}, dialect)
-    assert query([name], dialect, "/f", 1)
+    assert query([name], dialect, 1, "/f")
 
 
 def test_a_line_end_of_two_characters_never_stands_in_the_text() -> None:

@@ -95,8 +95,8 @@ def _of_verb(
         return [Candidate(COMMANDS if len(plain) == 1 and "--tool" not in before else FILES)] if plain else []
     if name == "completion":
         return [Candidate(shell) for shell in SHELLS] if not plain else []
-    if name == "import":
-        return [Candidate(FILES)] if not plain else []
+    if name in ("copy", "import"):
+        return [Candidate(FILES)] if len(plain) < len(verb.fixed) else []
     if name == "resize" and len(plain) == 1:
         return [Candidate(size) for size in SIZES]
     if name == "tmux" and len(plain) == 1:

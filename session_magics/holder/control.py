@@ -126,6 +126,11 @@ class Control:
         for at in range(0, len(data) or 1, CHUNK):
             self.tell(b"A" if at else b"F", name, escaped(data[at : at + CHUNK]))
 
+    def leave(self) -> None:
+        """Let the far side go without another look at what is left there."""
+        self.broken = lambda: None
+        self.tell(b"X")
+
     def keep_alive(self) -> None:
         """From now on, find out soon when the far side does not answer any more."""
         self._ping = self._loop.later(PING, self._look_alive)

@@ -24,8 +24,10 @@ TAG = b":session-magics: "
 PLACES = '"${TMPDIR:-/tmp}" /tmp /var/tmp /dev/shm "$HOME" "$PWD"'
 """Where the directory may be made."""
 
-TERMINAL = 'read -r d && . "$d/run"'
-"""The terminal script; the near side types where its directory is."""
+HELLO = b"\033]7788;hello\007"
+TERMINAL = r"printf '\033]7788;hello\007'; " + 'read -r d && . "$d/run"'
+"""The terminal script; when it says HELLO, the near side types where the directory is. What is typed before may be
+thrown away, as clients change the modes of their own terminal."""
 
 PROCESSES = r"""
 stat() { # what /proc tells of a process; false if it is gone
@@ -37,7 +39,7 @@ stat() { # what /proc tells of a process; false if it is gone
 }
 words() { text=; while IFS= read -r piece || [ -n "$piece" ]; do text="$text $piece"; done <"$1"; }
 carriers() {
- if command -v grep >/dev/null; then set -- $(grep -lF "$cookie" /proc/[0-9]*/environ)
+ if printf 'a\0b\0' | grep -qzxF b; then set -- $(grep -lzxF "$cookie" /proc/[0-9]*/environ)
  else
   found=; for one in /proc/[0-9]*/environ; do words "$one"; case $text in *"$cookie"*) found="$found $one";; esac; done
   set -- $found
@@ -45,9 +47,15 @@ carriers() {
  strays=; for one; do one=${one#/proc/}; strays="$strays ${one%%/*}"; done
 }
 tree() { # members: the pids of all that is the session's
- table=
- for one in /proc/[0-9]*; do one=${one#/proc/}; stat "$one" && table="$table $one:$parent:$session:$state:$tick"; done
- members=" "; more=1
+ table=; set -- /proc/[0-9]*/stat; set -f; IFS='
+'
+ set -- $(cat "$@"); IFS=$spaces  # a shell that reads a file itself takes each byte alone
+ for line; do
+  one=${line%%" "*}; case $line in [1-9]*") "[A-WY]*) ;; *) continue;; esac
+  set -- ${line##*") "}
+  [ "$1" = Z ] || table="$table $one:$2:$4:$1:${20}"
+ done
+ set +f; members=" "; more=1
  while [ "$more" ]; do
   more=
   for one in $table; do
@@ -134,11 +142,13 @@ waiting() { # whether the foreground reads the terminal: "read" is certain, "pol
  for one in /proc/[0-9]*; do
   one=${one#/proc/}; stat "$one" && [ "$group" = "$target" ] && [ "$state" != T ] || continue
   for task in "/proc/$one/task/"*; do
-   if read -r call first second rest <"$task/syscall"; then
+   if read -r call first second limit rest <"$task/syscall"; then
     case $machine:$call in
     x86_64:0|x86_64:19|aarch64:63|aarch64:65|riscv64:63|riscv64:65)
      is_tty "$one" $((first)) && wait=read && return;;
-    x86_64:7|x86_64:271|aarch64:73|riscv64:73) ready "$one" "$first" "$second" && wait=poll;;
+    x86_64:7|x86_64:271|aarch64:73|riscv64:73)
+     ready "$one" "$first" "$second" && wait=poll || continue
+     case $second:$call:$limit in 0x1:7:0xffffffff|0x1:*:0x0) wait=read; return;; esac;;  # as busybox reads
     esac
    else
     read -r call <"$task/wchan"
@@ -164,7 +174,7 @@ CONTROL = (
     r"""umask 077; trap '' HUP INT QUIT TERM PIPE
 exec 3>&2 2>/dev/null
 say() { printf ':session-magics: %s\n' "$*" >&3; }
-d= leader= since= feeder= leads= host= strays= hit= asked=" " tty=/dev/null hangup=
+spaces=$IFS d= left=1 leader= since= feeder= leads= host= strays= hit= asked=" " tty=/dev/null hangup=
 """
     + PROCESSES
     + LOOKING
@@ -191,13 +201,15 @@ while read -r verb number one two; do
  R) reset "$one";;
  S) (stty rows "$one" cols "$two" <"$tty");;
  P) say "$number";;
+ X) left=; break;;
  L) look; say "$number" "$answer";;
  W) waiting; say "$number" "$wait" "$echo" "$canonical";;
  I) answer=key; interrupt "$one"; say "$number" "$answer";;
  M) missed;;
  N) kill -s KILL "$leader";;
  K) how=$one; [ "$how" = list ] || carriers
-    tree; [ "$members" != " " ] || { carriers; tree; }
+    tree
+    if [ "$members" = " " ]; then carriers; [ -z "$strays" ] || tree; fi
     alive=; for each in $members; do alive="$alive ${each%%:*}"; done
     case $how in
     ask) for each in $members; do
@@ -213,7 +225,7 @@ while read -r verb number one two; do
     say "$number" $alive;;
  esac
 done
-finish
+[ -z "$left" ] || finish
 kill -s KILL "$reader" $feeder
 rm -rf "$d"
 """

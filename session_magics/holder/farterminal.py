@@ -12,7 +12,7 @@ import os
 from session_magics.holder.child import SpawnError, Terminal, spawn
 from session_magics.holder.control import Control, end_client
 from session_magics.holder.dialects import mark
-from session_magics.holder.farscript import child_file, escaped, run_file
+from session_magics.holder.farscript import HELLO, child_file, escaped, run_file
 from session_magics.holder.stopping import COOKIE
 from session_magics.holder.trees import HOLDER_MARK
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         def leave(self) -> None: ...
 
 
-START_LIMIT = 15.0
+START_LIMIT = 8.0
 """Seconds for each of the two connections to come up: a container's takes 0.2, a distant host's some seconds."""
 MARK_LIMIT = 1.0
 """Seconds for the mark behind the program's last byte, once its end is known."""
@@ -83,6 +83,8 @@ class FarTerminal(Terminal):
     """See Terminal. ``pid`` is the client's on this side, ``tty_path`` the terminal's there."""
 
     far = True
+    mark_patience = 5.0
+    """The mark comes by another connection than the record: it is still to come as long as both live."""
 
     def __init__(self, loop: Loop, near: Terminal, control: Control, place: str, ends: Ends) -> None:
         super().__init__(near.pid, near.pty_fd, near.tty_path, near.tty_fd)
@@ -107,6 +109,16 @@ class FarTerminal(Terminal):
 
     # ---- the start
 
+    def greet(self, words: bytes) -> None:
+        """Have a directory made there; raises SpawnError."""
+        answer: list[bytes] = []
+        self.control.greet(words, answer.extend)
+        self.control.until(lambda: answer or self.failure, START_LIMIT, {self.pty_fd: self._read_early})
+        if answer[:1] != [b"ready"]:
+            said = b" ".join(answer[1:]) or self.control.complaint.strip() or self.failure or b"it does not answer"
+            raise SpawnError(f"{self._place}: {os.fsdecode(said)}")
+        self.directory = b" ".join(answer[1:])
+
     def begin(self, launch: Launch, size: tuple[int, int], argv: list[bytes], *, shell: bool) -> None:
         """Have the program started; raises SpawnError."""
         self._marks = (mark(binascii.hexlify(os.urandom(12))), mark(binascii.hexlify(os.urandom(12))))
@@ -116,7 +128,7 @@ class FarTerminal(Terminal):
         there: list[bool] = []
         self.control.ask(lambda _words: there.append(True), b"P")
         also = {self.pty_fd: self._read_early}
-        if self.control.until(lambda: there, START_LIMIT, also):
+        if self.control.until(lambda: self.failure or (there and HELLO in self._seen), START_LIMIT, also):
             super().write(self.directory + b"\n")
         self.control.until(lambda: self._started or self.failure, START_LIMIT, also)
         if not self._started:
@@ -292,11 +304,24 @@ class FarTerminal(Terminal):
                 self._finish()
 
     def _finish(self) -> None:
-        """Tell the end, when it and the last byte are here."""
-        if self._status is not None and not self._over:
-            self._over = True
-            self._loop.cancel(self._timer)
-            self._ends.ended(*self._status)
+        """Tell the end, when it and the last byte are here and it is known whether anything is left."""
+        if self._status is None or self._over:
+            return
+        self._over = True
+        self._loop.cancel(self._timer)
+        status = self._status
+
+        def heard(pids: list[int]) -> None:
+            self._left = bool(pids)
+            self.control.broken = lambda: None
+            if self.tty_fd >= 0:
+                self._ends.ended(*status)
+
+        if self.control.live:
+            self.members(heard)
+            self.control.broken = lambda: heard([])
+        else:
+            heard([])
 
     def lost(self) -> None:
         """A connection is broken, and no end of the program is known: end what it left by a new one, then say so."""
@@ -330,6 +355,8 @@ class FarTerminal(Terminal):
         """See Terminal; the far side ends what is left, and its files go."""
         self._over = True
         self._loop.cancel(self._timer)
+        if not self._left:
+            self.control.leave()
         self.control.close()
         if self.rescue is not None:
             self.rescue.close()
@@ -346,21 +373,16 @@ def open_far(
     cookie = COOKIE + b"=" + launch.env[COOKIE]
     name = b"session-magics-" + binascii.hexlify(os.urandom(8))
     control = Control(loop, launch.control, env, launch.near_cwd)
-    answer: list[bytes] = []
     try:
-        control.greet(b"%s %s %d" % (name, cookie, launch.hangup), answer.extend)
-        control.until(lambda: answer, START_LIMIT, {})
-        if answer[:1] != [b"ready"]:
-            said = b" ".join(answer[1:]) or control.complaint.strip() or b"it does not answer"
-            raise SpawnError(f"{launch.place}: {os.fsdecode(said)}")
-        near = spawn(launch.client, env, launch.near_cwd or b".", size)
+        near = spawn(launch.client, env, launch.near_cwd or b".", size)  # at once, as each takes its time to come up
     except BaseException:
         control.close()
         raise
     terminal = FarTerminal(loop, near, control, launch.place, ends)
-    terminal.directory, terminal.farewell = b" ".join(answer[1:]), b"end %s" % cookie
     control.records, control.broken = terminal.hear_records, terminal.lost
     try:
+        terminal.greet(b"%s %s %d" % (name, cookie, launch.hangup))
+        terminal.farewell = b"end %s" % cookie
         terminal.begin(launch, size, argv, shell=shell)
     except BaseException:
         terminal.close()

@@ -170,15 +170,19 @@ class CellRunner:
         if not (options.cwd or options.env or options.size or options.lifetime):
             return
         info = self._registry.get(options.name).info()
+        cwd = options.cwd if info.on or not options.cwd else os.path.abspath(os.path.expanduser(options.cwd))
+        env = self._given.get(options.name)
+        if env is None and set(self._registry.store.spec(info.id).env_names) == set(options.env):
+            env = options.env  # given by another kernel, or before the extension was loaded anew: only names are kept
         late = [
             flag
             for flag, given, has in (
-                ("--cwd", options.cwd and os.path.abspath(os.path.expanduser(options.cwd)), info.cwd),
-                ("--env", options.env, self._given.get(options.name, {})),
+                ("--cwd", cwd, info.cwd),
+                ("--env", options.env, env),
                 ("--size", options.size, info.size),
                 ("--lifetime", options.lifetime, info.lifetime),
             )
-            if given and given != has and not (info.on and flag == "--cwd" and options.cwd == info.cwd)
+            if given and given != has
         ]
         if late:
             writer.notice(f"{', '.join(late)} had no effect: the shell of session {options.name!r} runs already")
@@ -252,7 +256,7 @@ class CellRunner:
             self._fetch(shell, options.get)
 
     def _fetch(self, shell: Attachment, names: tuple[str, ...]) -> None:
-        query = variables.query(names, shell.dialect, str(shell.directory / "records"), 0)
+        query = variables.query(names, shell.dialect, 0)
         found = variables.values(run_hidden(shell, query).records)
         missing = [name for name in names if found.get(name) is None]
         self._ip.user_ns.update({name: value for name, value in found.items() if value is not None})

@@ -1,4 +1,4 @@
-"""State that a shell leaves to the next: as words, in a file, and as the difference that one body made.
+r"""State that a shell leaves to the next: as words, in a file, and as the difference that one body made.
 
 A word is a letter and its text::
 
@@ -7,7 +7,8 @@ A word is a letter and its text::
     cPATH oPATH  directory, and the one before           uMASK    umask
     aNAME=VALUE  alias           sWORDS       option (``set -o errexit``, ``shopt -s extglob``)        fTEXT  functions
 
-In files a word is a line: a backslash is written twice, a newline as ``\n``, as the format ``%b`` of printf reads it.
+In files a word is a line in ASCII: a backslash is written twice, a newline as ``\n``, other bytes as ``\0OOO``, as the
+format ``%b`` of printf reads it.
 The first line of the state file is ``session-magics 1 TOKEN DIGEST``. Nothing in it is ever run.
 """
 
@@ -28,6 +29,7 @@ from session_magics.variables import KEPT_BY_SHELL
 ONE_VARIABLE, ENVIRONMENT_ROOM = 128 * 1024 - 1, 1024 * 1024
 BEGIN_FIELDS, END_FIELDS = 5, 8
 HEADER = re.compile(rb"session-magics 1 ([0-9a-f]+) ([0-9a-f]{64})\n")
+ESCAPED, UNESCAPED = re.compile(rb"[\n\\\x80-\xff]"), re.compile(rb"\\(n|\\|0[0-7]{3})")
 WORD = re.compile(
     r"=[A-Za-z_]\w*=.*|[-+][A-Za-z_]\w*|[co].+|u[0-7]+|a[^\s=]+=.*|s(?:set [-+]o|shopt -[su]) \w+|f.*",
     re.DOTALL | re.ASCII,
@@ -58,21 +60,21 @@ class Moment:
     functions: str = ""
     aliases: tuple[str, ...] = ()
 
-    @classmethod
-    def before(cls, data: bytes) -> Self:
+    @staticmethod
+    def before(data: bytes) -> Moment:
         """Read the far side's first report; raises Damaged."""
         version, umask, cwd, exports, options = _fields(data, BEGIN_FIELDS)
-        return _moment(cls, umask, cwd, exports, options, bash=bool(version))
+        return _moment(umask, cwd, exports, options, bash=bool(version))
 
-    @classmethod
-    def after(cls, data: bytes) -> Self:
+    @staticmethod
+    def after(data: bytes) -> Moment:
         """Read its last report; raises Damaged."""
         umask, cwd, oldpwd, exports, functions, listing, options, _ = _fields(data, END_FIELDS)
         try:
             texts = {"oldpwd": os.fsdecode(oldpwd), "functions": os.fsdecode(functions), "aliases": aliases(listing)}
         except ValueError as error:
             raise Damaged(str(error)) from None
-        return _moment(cls, umask, cwd, exports, options, **texts)
+        return _moment(umask, cwd, exports, options, **texts)
 
 
 def _fields(data: bytes, count: int) -> list[bytes]:
@@ -83,10 +85,10 @@ def _fields(data: bytes, count: int) -> list[bytes]:
     return fields
 
 
-def _moment(kind: type[Moment], umask: bytes, cwd: bytes, exports: bytes, options: bytes, **others: object) -> Moment:
+def _moment(umask: bytes, cwd: bytes, exports: bytes, options: bytes, **others: object) -> Moment:
     try:
         listed = {found[1]: found[0] for found in OPTION.finditer(options.decode("ascii", "replace"))}
-        return kind(_line(cwd), _line(umask), exported(exports), listed, **others)  # type: ignore[arg-type]
+        return Moment(_line(cwd), _line(umask), exported(exports), listed, **others)  # type: ignore[arg-type]
     except ValueError as error:
         raise Damaged(str(error)) from None
 
@@ -223,18 +225,35 @@ class State:
         body = data[header.end() :]
         if header[2] != _digest(header[1], body):
             raise Damaged("it is cut short or was altered")
-        words = [
-            re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else "\\", os.fsdecode(line))
-            for line in body.split(b"\n")[:-1]
-        ]
+        words = [os.fsdecode(UNESCAPED.sub(_unescape, line)) for line in body.split(b"\n")[:-1]]
         if not all(WORD.fullmatch(word) for word in words):
             raise Damaged("it was written by another version")
         return cls.of_words(words), header[1].decode()
 
 
 def lines(words: Iterable[str]) -> bytes:
-    """Words as lines of a file."""
-    return b"".join(os.fsencode(word).replace(b"\\", b"\\\\").replace(b"\n", b"\\n") + b"\n" for word in words)
+    """Words as lines of a file, in ASCII: a shell may take part of a letter and the end of its line for another one."""
+    return b"".join(ESCAPED.sub(_escape, os.fsencode(word)) + b"\n" for word in words)
+
+
+def _escape(found: re.Match[bytes]) -> bytes:
+    match found[0]:
+        case b"\n":
+            return rb"\n"
+        case b"\\":
+            return rb"\\"
+        case byte:
+            return b"\\0%03o" % byte[0]
+
+
+def _unescape(found: re.Match[bytes]) -> bytes:
+    match found[1]:
+        case b"n":
+            return b"\n"
+        case b"\\":
+            return b"\\"
+        case digits:
+            return bytes([int(digits, 8) & 0xFF])
 
 
 def too_big(words: Iterable[str]) -> set[str]:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from session_magics.errors import SandboxError, UsageMistake
-from session_magics.sandbox.dockerexec import ANSWER, GONE, REMOVAL, EngineFailure, trouble
+from session_magics.sandbox.dockerexec import GONE, REMOVAL, trouble
 from session_magics.sandbox.dockerscripts import KEEP_ALIVE
+from session_magics.sandbox.dockerwire import ANSWER, EngineFailure
 
 LABEL = "session-magics"
 """Label of each container that is made here; its value is the session's name."""
@@ -40,7 +41,7 @@ class Engine:
 
     def __init__(self, place: str, wish: Wish, client: Any = None) -> None:
         self._place, self._wish, self._given = place, wish, client
-        self._lock = threading.Lock()
+        self._lock, self._connecting = threading.Lock(), threading.Lock()
         self._client: Any = client
         self._found: tuple[str, str] | None = None
 
@@ -69,7 +70,8 @@ class Engine:
 
     def trouble(self) -> str:
         """Why nothing can be expected of the container; empty: nothing is wrong."""
-        return trouble(self.host, self.container()[0])
+        found = self._found
+        return trouble(self.host, found[0]) if found else GONE
 
     def ended(self) -> bool:
         """Whether the container runs no more; SandboxError if it cannot be reached."""
@@ -78,9 +80,8 @@ class Engine:
             raise SandboxError(self._place, wrong)
         return bool(wrong)
 
-    def create(self, words: Sequence[str], **options: Any) -> str:
+    def create(self, container: str, words: Sequence[str], **options: Any) -> str:
         """Have a program be made ready in the container; its id."""
-        container = self.container()[0]
         with self.errors():
             made = self._sdk().api.exec_create(container, list(words), workdir="/", **options)
             return str(made["Id"])
@@ -106,15 +107,17 @@ class Engine:
                     with _own_client(self._place, self._given, REMOVAL) as client, self.errors():
                         _remove(client, self._found[0])
             finally:
-                if self._client is not None and self._given is None:
-                    self._client.close()
-                    self._client = None
                 self._found = None
+                with self._connecting:
+                    if self._client is not None and self._given is None:
+                        self._client.close()
+                        self._client = None
 
     def _sdk(self) -> Any:
-        if self._client is None:
-            self._client = _connected(self._place, ANSWER)
-        return self._client
+        with self._connecting:
+            if self._client is None:
+                self._client = _connected(self._place, ANSWER)
+            return self._client
 
     def _existing(self) -> tuple[str, str]:
         name = self._wish.container
@@ -163,6 +166,15 @@ class Engine:
                 if refusal.is_client_error():
                     raise UsageMistake(f"{self._place}: no container can be made: {text}") from None
                 raise
+
+
+def container_of(place: str, session: str) -> str:
+    """Id of the container that was made for a session; SandboxError if there is none."""
+    with _own_client(place, None, ANSWER) as client, Engine(place, Wish()).errors():
+        found = client.containers.list(filters={"label": f"{LABEL}={session}"})
+        if not found:
+            raise SandboxError(place, "the session's container is gone: it is removed when the session has ended")
+        return str(found[0].id)
 
 
 def _docker() -> Any:

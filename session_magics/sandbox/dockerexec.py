@@ -1,13 +1,13 @@
-"""The streams of a program in a container, over docker's own protocol: a client for one program, and its parts.
+"""A client for one program in a container, beside docker's own, and what became of a program there.
 
 Run as a file it needs nothing but the standard library, so it starts at once and without a docker client::
 
-    python -I dockerexec.py exec HOST CONTAINER OPTIONS -- WORDS …     OPTIONS: --terminal, --user=USER, --mark=MARK
-    python -I dockerexec.py remove HOST CONTAINER                       quiet, and harmless if it is gone
+    python -I dockerexec.py exec HOST CONTAINER [--terminal] [--user=USER] [--mark=HALF.HALF] -- WORDS …
+    python -I dockerexec.py remove HOST CONTAINER           (quiet, and harmless if it is gone)
 
-HOST is ``unix:///path`` or ``tcp://host:port``. The program's variables come as JSON in the variable ADDED, as a
-command line is for all to read. With a mark, the words are of dockerscripts.RUN: its signs are taken out of the
-streams, and this process ends as the program did, by the same signal if it was one.
+The program's variables come as JSON in the variable ADDED, as a command line is for all to read. With a mark, the
+words are of dockerscripts.RUN: its signs are taken out of the streams, and this process ends as the program did, by
+the same signal if it was one.
 """
 
 from __future__ import annotations
@@ -18,22 +18,31 @@ import os
 import resource
 import select
 import signal
-import socket
-import struct
 import sys
 import time
 from collections.abc import Iterator
 from typing import Any
 
+if __name__ == "__main__":
+    # The packages without their __init__, which would double what this process takes.
+    for _depth, _name in ((2, "session_magics"), (1, "session_magics.sandbox")):
+        _package = type(sys)(_name)
+        _package.__path__ = ["/".join(os.path.abspath(__file__).split("/")[:-_depth])]
+        sys.modules[_name] = _package
+
+from session_magics.sandbox.dockerwire import PIECE, STDERR, EngineFailure, Line, Streams, attach, call
+
 ADDED = "SESSION_MAGICS_DOCKER_ENV"
-PIECE = 64 * 1024
-ANSWER = 4.0
-"""Seconds for the engine to answer what it knows without a look at the disk; it takes some milliseconds."""
 REMOVAL = 30.0
 """Seconds for the engine to remove a container, which it kills first."""
 BEAT, LOOK = 1.5, 2.5
 """Seconds between two looks at the container while a program runs there, and for the answer to one: together they are
 within the five in which a pause or the end of the engine is to be known."""
+LATE, LATE_STEP = 2.0, 0.01
+"""Seconds that the engine may take to know of an end after the streams are over, and between two questions."""
+TOO_LONG = b"argument list too long"
+"""What the engine says instead of starting a shell with too long words or variables."""
+CANNOT_RUN = 126
 GONE = "the container is gone"
 FAILED, FAILURE = 125, b"docker: "
 """Exit status of the client where docker itself failed, as its own client has it, and how its last line then begins."""
@@ -42,242 +51,10 @@ RESIZE_TRIES, RESIZE_STEP = 100, 0.02
 DETACH_KEYS = "ctrl-@,ctrl-^,ctrl-@,ctrl-_"
 """The engine always watches for some keys to leave a terminal, and holds back the first until the next one comes.
 Ctrl-@ sets a mark where anything uses it, of which nothing is seen before the next key."""
-STDOUT, STDERR = 1, 2
-
-
-class EngineFailure(Exception):
-    """The engine refused or did not answer; the text says what it said."""
-
-    def __init__(self, text: str, status: int = 0) -> None:
-        super().__init__(text)
-        self.status = status
 
 
 class Refused(EngineFailure):
     """The directory is none to run in."""
-
-
-def connect(host: str, timeout: float = ANSWER) -> socket.socket:
-    """A connection to the engine."""
-    scheme, _, rest = host.partition("://")
-    line = socket.socket(socket.AF_UNIX if scheme == "unix" else socket.AF_INET)
-    line.settimeout(timeout)
-    try:
-        if scheme == "unix":
-            line.connect(rest)
-        else:
-            name, _, port = rest.rstrip("/").rpartition(":")
-            line.close()
-            line = socket.create_connection((name.strip("[]"), int(port)), timeout)
-            line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    except OSError as error:
-        line.close()
-        raise EngineFailure(f"no docker engine at {host}: {error.strerror or error}") from None
-    return line
-
-
-def call(host: str, method: str, path: str, body: Any = None, timeout: float = ANSWER) -> Any:
-    """One request; what its JSON says, or None. EngineFailure carries the status of a refusal."""
-    with connect(host, timeout) as line:
-        status, rest = request(line, method, path, body, upgrade=False)
-        try:
-            while piece := line.recv(PIECE):
-                rest += piece
-        except OSError as error:
-            raise EngineFailure(f"the docker engine does not answer: {error}") from None
-    try:
-        told = json.loads(rest) if rest.strip() else None
-    except ValueError:
-        told = None
-    if status >= 400:
-        raise EngineFailure(told["message"] if told and "message" in told else f"the engine says {status}", status)
-    return told
-
-
-def request(line: socket.socket, method: str, path: str, body: Any, *, upgrade: bool) -> tuple[int, bytes]:
-    """Send a request and read the head of the answer: its status, and what came behind the head."""
-    data = b"" if body is None else json.dumps(body).encode()
-    # HTTP/1.0 asks for an answer without chunks; only 1.1 may upgrade.
-    head = f"{method} {path} HTTP/{'1.1' if upgrade else '1.0'}\r\nHost: docker\r\nContent-Type: application/json\r\n"
-    head += "Connection: Upgrade\r\nUpgrade: tcp\r\n" if upgrade else ""
-    received = b""
-    try:
-        line.sendall(f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data)
-        while b"\r\n\r\n" not in received:
-            piece = line.recv(PIECE)
-            if not piece:
-                raise EngineFailure("the docker engine hung up")
-            received += piece
-    except OSError as error:
-        raise EngineFailure(f"the docker engine does not answer: {error}") from None
-    text, _, rest = received.partition(b"\r\n\r\n")
-    return int(text.split(None, 2)[1]), rest
-
-
-def attach(host: str, exec_id: str, *, terminal: bool = False) -> Line:
-    """Start a program that was created there, with its streams on this connection."""
-    line = connect(host)
-    try:
-        body = {"Detach": False, "Tty": terminal}
-        status, rest = request(line, "POST", f"/exec/{exec_id}/start", body, upgrade=True)
-        if status not in (101, 200):
-            with contextlib.suppress(OSError):
-                rest += line.recv(PIECE)
-            raise EngineFailure(rest.decode(errors="replace").strip()[-300:] or f"the engine says {status}", status)
-    except BaseException:
-        line.close()
-        raise
-    return Line(line, rest, terminal=terminal)
-
-
-class Line:
-    """The connection that carries a program's streams."""
-
-    def __init__(self, line: socket.socket, received: bytes, *, terminal: bool) -> None:
-        self._line, self._received, self._terminal = line, bytearray(received), terminal
-        self._unsent, self._ends = memoryview(b""), False
-        self._fresh = bool(received)
-        line.setblocking(False)
-
-    def send(self, data: bytes) -> None:
-        """Have these be sent next; only when nothing is waiting."""
-        self._unsent = memoryview(data)
-
-    def end(self) -> None:
-        """No input comes any more."""
-        self._ends = True
-
-    def waiting(self) -> bool:
-        """Whether something is not sent yet."""
-        return bool(self._unsent)
-
-    def step(self, timeout: float, *others: int) -> tuple[list[tuple[int, bytes]] | None, bool]:
-        """Wait until something moves: the output that came (None: it is over), and whether another can be read."""
-        if self._ends and not self._unsent:
-            self._ends = False
-            with contextlib.suppress(OSError):
-                self._line.shutdown(socket.SHUT_WR)
-        poll = select.poll()
-        poll.register(self._line, select.POLLIN | (select.POLLOUT if self._unsent else 0))
-        for other in others:
-            poll.register(other, select.POLLIN)
-        found = dict(poll.poll(0 if self._fresh else max(0.0, timeout) * 1000))
-        self._fresh = False
-        events = found.get(self._line.fileno(), 0)
-        if events & select.POLLOUT:
-            try:
-                self._unsent = self._unsent[self._line.send(self._unsent) :]
-            except BlockingIOError:
-                pass
-            except OSError:
-                self._unsent = memoryview(b"")  # the program reads no more
-        over = bool(events & ~select.POLLOUT) and self._receive()
-        pieces = list(self._pieces())
-        return None if over and not pieces else pieces, any(other in found for other in others)
-
-    def _receive(self) -> bool:
-        """Whether there is nothing more to come."""
-        try:
-            data = self._line.recv(PIECE)
-        except BlockingIOError:
-            return False
-        except OSError:
-            return True
-        self._received += data
-        return not data
-
-    def _pieces(self) -> Iterator[tuple[int, bytes]]:
-        if self._terminal:
-            if self._received:
-                yield STDOUT, bytes(self._received)
-                self._received.clear()
-            return
-        while len(self._received) >= 8:
-            stream, size = struct.unpack(">BxxxL", self._received[:8])
-            data = bytes(self._received[8 : 8 + size])
-            if len(data) < size:
-                return
-            del self._received[: 8 + size]
-            yield stream, data
-
-    def close(self) -> None:
-        self._line.close()
-
-
-class Marked:
-    """One stream up to the mark, which may come in parts."""
-
-    def __init__(self, mark: bytes) -> None:
-        self._mark, self._held = mark, b""
-        self.word: bytes | None = None
-        """What came behind the mark; None: it has not come."""
-
-    def feed(self, data: bytes) -> bytes:
-        """What of it, and of what was held back, belongs to the program."""
-        if self.word is not None:
-            self.word += data
-            return b""
-        data, self._held = self._held + data, b""
-        before, mark, after = data.partition(self._mark)
-        if mark:
-            self.word = after
-            return before
-        keep = next((n for n in range(min(len(self._mark) - 1, len(data)), 0, -1) if data.endswith(self._mark[:n])), 0)
-        if keep:
-            data, self._held = data[:-keep], data[-keep:]
-        return data
-
-
-class Streams:
-    """Both outputs of a program that dockerscripts.RUN runs, and what that says of it."""
-
-    def __init__(self, mark: str) -> None:
-        self._mark = mark.encode()
-        self._head, self._out, self._err = Marked(self._mark), Marked(self._mark), Marked(self._mark)
-        self._begun = False
-        self.pid = ""
-        self.refusal = ""
-        """Why the directory is none to run in; else empty."""
-        self.before = b""
-        """Error output of before the script's first word: the engine's, if it could not even start that."""
-
-    def feed(self, stream: int, data: bytes) -> bytes:
-        """What of it is the program's own."""
-        if stream == STDOUT:
-            if not self._begun and not self.pid:
-                self.before += data  # the engine's own words come this way too; nothing is lost, see `begun`
-            return self._out.feed(data)
-        if self._begun:
-            return self._err.feed(data)
-        self.before += self._head.feed(data)
-        word, newline, rest = (self._head.word or b"").partition(b"\n")
-        if not newline:
-            return b""
-        self._begun = True
-        kind, _, text = word.decode(errors="replace").strip().partition(" ")
-        self.pid, self.refusal = (kind, "") if kind.isdigit() else ("", text or kind)
-        return self._err.feed(rest)
-
-    @property
-    def begun(self) -> bool:
-        """Whether the script has said its first word."""
-        return self._begun
-
-    @property
-    def over(self) -> bool:
-        """Whether the program has ended and all that it wrote is here."""
-        return bool(self.refusal) or (self._out.word is not None and (self._err.word or b"").endswith(b"\n"))
-
-    @property
-    def code(self) -> int | None:
-        """The program's status, if the script told it."""
-        try:
-            return int(self._err.word or b"")
-        except ValueError:
-            return None
-
-
-# ------------------------------------------------------------------ the client
 
 
 def create(host: str, container: str, words: list[str], env: list[str], **options: Any) -> str:
@@ -291,15 +68,38 @@ def trouble(host: str, container: str) -> str:
     try:
         state = call(host, "GET", f"/containers/{container}/json", timeout=LOOK)["State"]
     except EngineFailure as failure:
-        return f"{GONE}: it was removed" if failure.status == 404 else str(failure)
+        return f"{GONE}: no such container" if failure.status == 404 else str(failure)
     if state.get("Paused"):
         return "the container is paused: docker unpause it"
-    return "" if state.get("Running") else f"{GONE}: it has {state.get('Status', 'ended')}"
+    return "" if state.get("Running") else f"{GONE}: it is not running ({state.get('Status', 'ended')})"
 
 
-def exit_code(host: str, exec_id: str) -> int:
-    """The status that the engine has of a program; 128 and the signal if it was killed."""
-    return int(call(host, "GET", f"/exec/{exec_id}/json").get("ExitCode") or 0)
+def exit_code(host: str, exec_id: str) -> int | None:
+    """The status that the engine has of a program, 128 and the signal if it was killed; None: it has not ended."""
+    code = call(host, "GET", f"/exec/{exec_id}/json").get("ExitCode")
+    return None if code is None else int(code)
+
+
+def last_code(host: str, exec_id: str) -> int:
+    """The same of a program whose streams are over: the engine may hear of its end a moment later."""
+    deadline = time.monotonic() + LATE
+    while (code := exit_code(host, exec_id)) is None:
+        if time.monotonic() > deadline:
+            raise EngineFailure("the connection to a program there broke; it still runs")
+        time.sleep(LATE_STEP)
+    return code
+
+
+def answers(host: str, container: str) -> bool:
+    """Whether a program can be run there."""
+    try:
+        exec_id = create(host, container, ["/bin/sh", "-c", ":"], [])
+        with contextlib.closing(attach(host, exec_id)) as line:
+            while line.step(LOOK)[0]:
+                pass
+        return last_code(host, exec_id) == 0
+    except EngineFailure:
+        return False
 
 
 def outcome(host: str, container: str, exec_id: str, streams: Streams | None) -> int:
@@ -308,13 +108,22 @@ def outcome(host: str, container: str, exec_id: str, streams: Streams | None) ->
         return streams.code
     if streams and streams.refusal:
         raise Refused(streams.refusal)
+    if streams and streams.over:
+        raise EngineFailure("a program there has killed the shell that was to tell its status")
+    if streams and TOO_LONG in streams.before:
+        return CANNOT_RUN
     if wrong := trouble(host, container):
         raise EngineFailure(f"{wrong}; the program there was running" if wrong.startswith(GONE) else wrong)
-    code = exit_code(host, exec_id)
+    code = last_code(host, exec_id)
     if streams and not streams.begun:
         raise EngineFailure(f"{streams.before.decode(errors='replace').strip()[-300:]} (status {code})")
-    # The script always tells a status, so where there is none it was killed itself.
-    return 128 - code if streams and code > 128 else code
+    if not streams or code <= 128:
+        return code
+    # The script always tells a status, so where there is none it was killed itself: alone, or with the whole container,
+    # of whose end the engine hears only later.
+    if not answers(host, container):
+        raise EngineFailure(trouble(host, container) or GONE)
+    return 128 - code
 
 
 def run(host: str, container: str, words: list[str], *, terminal: bool, user: str, mark: str) -> int:
@@ -375,7 +184,7 @@ def _raw_terminal(terminal: bool) -> Iterator[None]:
     import tty
 
     before = termios.tcgetattr(0)
-    tty.setraw(0)
+    tty.setraw(0, termios.TCSADRAIN)  # what was typed by now is for the program
     try:
         yield
     finally:
@@ -396,6 +205,8 @@ def _sizes(host: str, exec_id: str, terminal: bool) -> Iterator[None]:
                 call(host, "POST", f"/exec/{exec_id}/resize?h={size.lines}&w={size.columns}")
                 return
             except EngineFailure:
+                if exit_code(host, exec_id) is not None:
+                    return
                 time.sleep(RESIZE_STEP)  # the program is not started yet
 
     before = signal.signal(signal.SIGWINCH, tell)
@@ -430,11 +241,11 @@ def main(words: list[str]) -> int:
             rest[at + 1 :],
             terminal="terminal" in options,
             user=options.get("user", ""),
-            mark=options.get("mark", ""),
+            mark=options.get("mark", "").replace(".", ""),
         )
     except Refused as refusal:
         os.write(STDERR, f"{refusal}\n".encode())
-        return 126
+        return CANNOT_RUN
     except EngineFailure as failure:
         os.write(STDERR, FAILURE + f"{' '.join(str(failure).split())}\n".encode())
         return FAILED

@@ -100,24 +100,35 @@ def session_name(text: str) -> str:
     return name[:64] or "main"
 
 
-def open_place(place: Place, *, session: str | None = None) -> Sandbox:
+def session_place(place: Place, session: str) -> Place:
+    """The place where a session of this id is: its own container, where one was made for it."""
+    if place.kind != "docker":
+        return place
+    from session_magics.sandbox.dockerengine import container_of
+
+    user = tuple(pair for pair in place.settings if pair[0] == "user")
+    return Place("container", container_of(str(place), session), user)
+
+
+def open_place(place: Place, *, session: str | None = None, root: str | None = None) -> Sandbox:
     """The sandbox for a place; nothing is done yet.
 
-    ``session``: id of the session that a container is made for. Raises UsageMistake where a library is missing.
+    ``session``: id of the session that a container is made for. ``root``: see the sandboxes; None: the place's own.
+    Raises UsageMistake where a library is missing.
     """
     if place.kind == "local":
         from session_magics.sandbox.local import LocalSandbox
 
-        return LocalSandbox("/")
+        return LocalSandbox(root or "/")
     if place.kind == "ssh":
         from session_magics.sandbox.ssh import SSHSandbox
 
         config = place.one("config")
-        return SSHSandbox(place.target, config=Path(config) if config else None)
+        return SSHSandbox(place.target, config=Path(config) if config else None, root=root)
     from session_magics.sandbox.docker import DockerSandbox
 
     if place.kind == "container":
-        return DockerSandbox(container=place.target, user=place.one("user"))
+        return DockerSandbox(container=place.target, user=place.one("user"), root=root)
     cpus = place.one("cpus")
     return DockerSandbox(
         image=place.target,
@@ -127,4 +138,5 @@ def open_place(place: Place, *, session: str | None = None) -> Sandbox:
         memory=place.one("memory"),
         cpus=float(cpus) if cpus else None,
         session=session,
+        root=root,
     )

@@ -85,7 +85,7 @@ class SSHSandbox:
 
         def heard(words: list[str]) -> None:
             outcome.take(words)
-            if outcome.complete:
+            if outcome.over:
                 child.kill()  # a job that the program left behind would hold it up
 
         def kill() -> None:
@@ -95,14 +95,14 @@ class SSHSandbox:
         readers = {child.stdout: Framed(mark, out, heard), child.stderr: Framed(mark, err, heard)}
         try:
             pump = Pump(child, readers, script + (stdin or b""))
-            timed_out = pump.run(None if timeout is None else began + timeout, kill) and not outcome.complete
+            timed_out = pump.run(None if timeout is None else began + timeout, kill) and not outcome.over
         except BaseException:
             kill()
             raise
         finally:
             child.reap()
             child.close()
-        if not outcome.complete:
+        if not outcome.output_ended:
             outcome.code = None  # what was printed may be cut
         code = self._settle(connection, run, outcome, timed_out)
         lasted = time.monotonic() - began
@@ -129,7 +129,7 @@ class SSHSandbox:
             if outcome.refusal is not None:
                 raise outcome.refusal
             if not outcome.group:
-                raise self._lost(connection, outcome)
+                raise self._lost(connection, run, outcome)
         except BaseException:
             process.let_go()
             process.stdin.close()
@@ -244,16 +244,16 @@ class SSHSandbox:
             return outcome.code
         if killed or connection.closed:
             return KILLED
-        if not connection.kill(run, outcome.group):
-            with self._lock:
-                self._unsure.add(run)
-        raise self._lost(connection, outcome)
+        raise self._lost(connection, run, outcome)
 
-    def _lost(self, connection: Connection, outcome: Outcome) -> SandboxError:
-        if connection.alive():
+    def _lost(self, connection: Connection, run: str, outcome: Outcome) -> SandboxError:
+        """Kill a command whose end nobody knows, now or when there is a connection again; the error that says so."""
+        if connection.kill(run, outcome.group):
             return SandboxError(
-                self.place, "the command ended without a status: its shell there was killed, or it did not start"
+                self.place, "the command has no status: its shell there was killed, or it did not start"
             )
+        with self._lock:
+            self._unsure.add(run)
         said = explained(connection.errors(), self._host)
         what = "is killed there as soon as the host notices" if outcome.group else "was perhaps not started"
         return SandboxError(self.place, f"the connection was lost ({said}); the command {what}")

@@ -26,12 +26,13 @@ class Outcome:
         self.code: int | None = None
         """Its status; None: it has not ended, or nothing is known."""
         self.output_ended = False
+        self.lost = False
         self.refusal: SessionError | None = None
 
     @property
-    def complete(self) -> bool:
-        """Whether it has ended, and all of its output has come."""
-        return self.refusal is not None or (self.code is not None and self.output_ended)
+    def over(self) -> bool:
+        """Whether nothing more is to come: it has ended and all of its output is here, or nobody will tell."""
+        return self.refusal is not None or self.lost or (self.code is not None and self.output_ended)
 
     def take(self, words: list[str]) -> None:
         """One line that begins with our mark."""
@@ -44,6 +45,8 @@ class Outcome:
                 self.code = int(code)
             case ["signal", number]:
                 self.code = -int(number)
+            case ["lost"]:
+                self.lost = True
             case ["refused", "outside"]:
                 self.refusal = UsageMistake(
                     f"{self._place}: the directory leads out of the root through a symbolic link: give one below it"
@@ -121,7 +124,7 @@ class FarProcess:
 
     def _heard(self, words: list[str]) -> None:
         self._outcome.take(words)
-        if self._outcome.code is not None:
+        if self._outcome.code is not None or self._outcome.lost:
             self._finish()
 
     def _watch(self) -> None:

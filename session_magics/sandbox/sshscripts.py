@@ -23,14 +23,14 @@ exec 3<&0 4>&2 5>&1
 echo "status $?"; }} 2>&1 </dev/null | {{
 said=
 while IFS= read -r line; do case $line in "status "*) code=${{line#status }};; ?*) said="$said$line ";; esac; done
-[ -z "$code" ] && exit
+[ -n "$code" ] || {{ printf '%s lost\\n' {mark} >&4; exit; }}
 kind=exit
 if [ -n "$said" ]; then
   if [ "$code" -gt 128 ]; then kind=signal code=$((code - 128)); else printf '%s\\n' "$said" >&4; fi
 fi
 {end}
 printf '%s %s %s\\n' {mark} $kind $code >&4
-}}
+}} || printf '%s lost\\n' {mark} >&4
 """
 """Runs a program in the foreground, as those in the background ignore interrupts. That a signal ended it, a shell tells
 by a line in its own error output (bash only if it is not in its POSIX mode); of SIGINT and SIGPIPE no shell does."""
@@ -79,8 +79,8 @@ def run_script(command: Command, mark: str, root: str | None, *, live: bool) -> 
     """A command as input for ``run_line``; what follows it is the program's.
 
     Output: ``MARK begin GROUP`` and the program's (or ``MARK refused WHY``), at its end ``MARK end``. Error output:
-    ``MARK begin``, the program's, ``MARK exit CODE`` or ``MARK signal NUMBER``. ``live``: the program is not started
-    before one more line of input has come, and there is no ``MARK end``.
+    ``MARK begin``, the program's, ``MARK exit CODE`` or ``MARK signal NUMBER`` (or ``MARK lost``: shells of ours were
+    killed). ``live``: the program is started when one more line of input has come, and there is no ``MARK end``.
     """
     return input_line(
         _RUNNER.format(

@@ -24,6 +24,7 @@ from session_magics.text.amounts import short_time
 from session_magics.text.html import to_html
 from session_magics.together import all_at_once, stop_each
 from session_magics.verbs.agents import AgentVerbs
+from session_magics.verbs.copying import CopyVerb
 from session_magics.verbs.doctor import examine
 from session_magics.verbs.envelope import success
 from session_magics.verbs.keys import key_bytes
@@ -109,7 +110,7 @@ class Picture(str):
         printer.text(self._text)
 
 
-class Verbs(AgentVerbs):
+class Verbs(AgentVerbs, CopyVerb):
     """The verbs over one registry. ``write`` puts text before the person while a verb still runs.
 
     ``terminal`` makes what shows a session live; None where nothing can: then its screen is shown as text. ``line``

@@ -45,7 +45,12 @@ def session_options(parser: OptionParser) -> None:
     parser.option("--cwd", metavar="DIR", type=kind.nonempty, help="directory to begin in")
     parser.option("--env", metavar="K=V", type=kind.pair, action="append", default=[], help="may be repeated")
     parser.option("--size", metavar="RxC", type=kind.size, help="rows and columns of the terminal, such as 24x80")
-    parser.option("--on", metavar="PLACE", type=kind.nonempty, help="docker:IMAGE, container:NAME or ssh:HOST")
+    parser.option(
+        "--on",
+        metavar="PLACE",
+        type=kind.nonempty,
+        help="docker:IMAGE, container:NAME or ssh:HOST; start: engine:N too",
+    )
     lifetime = "kernel: ends with this kernel; detached: until it is stopped"
     parser.option("--lifetime", choices=("kernel", "detached"), help=lifetime)
 
@@ -69,7 +74,6 @@ def _start_options(parser: OptionParser) -> None:
     approve_help = "with the tool's own switch that has it ask nothing"
     parser.option("--approve-all", action="store_true", help=approve_help)
     parser.option("--parent", metavar="NAME", type=check_name, help="a session with whose program this one ends")
-    parser.option("--on", metavar="PLACE", type=kind.nonempty, help="where it runs, such as engine:2")
 
 
 def _finish_start(parser: OptionParser, call: Namespace) -> None:
@@ -88,7 +92,7 @@ def _finish_start(parser: OptionParser, call: Namespace) -> None:
         parser.error("--shell starts a shell and takes no PROGRAM: leave out one of them")
     if call.shell is not None and call.backend == "tmux":
         parser.error("tmux holds no shells for cells: leave out --backend tmux")
-    if call.on is not None and call.wait_port is not None:
+    if call.on is not None and call.wait_port is not None and not call.on.startswith(ENGINE_PLACE):
         parser.error("ports are seen on this machine alone: take --wait-for REGEX with --on")
     if call.max_restarts is not None and call.restart == "no":
         parser.error("--max-restarts belongs to --restart on-failure or always, which is missing")
@@ -242,7 +246,7 @@ _START = (
     "NAME [--on PLACE] [--shell SH] [--cwd DIR] [--env K=V]… [--label K=V]… [--size RxC]"
     " [--lifetime kernel|detached]"
     " [--restart no|on-failure|always] [--max-restarts N[/TIME]] [--backend auto|native|tmux]"
-    " [--wait-for REGEX|--wait-port [N]] [--timeout S] [--parent NAME] [--on PLACE]"
+    " [--wait-for REGEX|--wait-port [N]] [--timeout S] [--parent NAME]"
     " [--tool TOOL [--approve-all] [--] ARGS…] [--] PROGRAM ARGS…"
 )
 _CLEAN = "[--older TIME] [--keep N] [--total BYTES] [--label K=V]… [--dry-run]"
@@ -291,6 +295,7 @@ VERBS: Mapping[str, Verb] = {
         finish=_finish_group,
     ),
     "clean": Verb(_CLEAN, "forget ended sessions by age, number or size", _clean_options, finish=_finish_list),
+    "copy": Verb("SOURCE TARGET", "copy files or folders between here and PLACE:PATH", fixed=("source", "target")),
     "resize": Verb("NAME RxC", "set the size of the terminal", fixed=("name", "size"), finish=_finish_resize),
     "approve": Verb(
         "NAME [--allow RULE]… [--deny RULE]… [--minutes N] [--most N]|[NAME] --off",
@@ -321,6 +326,7 @@ def reaches_engines(call: Namespace) -> bool:
 # What people type who know other programs.
 OTHER_WORDS: Mapping[str, str] = {
     "attach": "show",
+    "cp": "copy",
     "delete": "remove",
     "kill": "stop",
     "log": "tail",

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from farscripts import ScriptBackend
+from farplaces import NextDoor, PlacedBackend
 from session_magics.registry import Registry
-from session_magics.sandbox.local import LocalSandbox
 from session_magics.testing import CHECKS, Rig
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_a_session_run_by_the_scripts(check: Callable[[Rig], None], root: Path, tmp_path: Path) -> None:
-    check(Rig(Registry(root, backend=ScriptBackend(LocalSandbox(tmp_path)))))
+    place = NextDoor(tmp_path, python=None)
+    check(Rig(Registry(root, backend=PlacedBackend(place))))
