@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from session_magics.backends import Backend
-from session_magics.errors import SessionNotFound
-from session_magics.model import SessionInfo, check_name
+from session_magics.errors import SessionNotFound, UsageMistake
+from session_magics.model import ENGINE_MARK, SessionInfo, check_name
 from session_magics.session import Session
 from session_magics.store import Store
 from session_magics.store.names import name_key
@@ -42,6 +42,8 @@ class Catalogue:
     def _find(self, name: str) -> tuple[str, str | None]:
         plain, at, owner = name.partition("@")
         check_name(plain)
+        if ENGINE_MARK in name:
+            raise UsageMistake(f"{name!r} is on an engine, which %session reaches, and %%px with %%sh_session")
         if at:
             key = name_key(plain, owner)
             return key, self.store.resolve(key)

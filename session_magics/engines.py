@@ -69,7 +69,10 @@ class EngineSession:
         return at_engine(self.plain, self.engine)
 
     def __repr__(self) -> str:
-        state = self.state()
+        try:
+            state = self.state()
+        except SessionError as error:  # it is shown all the same
+            return f"<Session {self.name}: {error}>"
         pid = f" pid={state.pid}" if isinstance(state, Running) else ""
         return f"<Session {self.name} {describe(state)}{pid}>"
 
@@ -89,10 +92,6 @@ class EngineSession:
     def tail(self, lines: int = 20) -> str:
         """See Session."""
         return str(self._ask("tail", lines))
-
-    def output(self, begin: int = 0, end: int | None = None) -> bytes:
-        """See Session."""
-        return b"".join(self._output(begin, end))
 
     def snapshot(self, *, styled: bool = False) -> str:
         """See Session."""
@@ -145,15 +144,6 @@ class EngineSession:
                 if position >= piece.end and piece.running:
                     time.sleep(pause)
                     pause = min(SLOWER * pause, LONGEST_PAUSE)
-
-    def _output(self, begin: int, end: int | None) -> Iterator[bytes]:
-        with Cluster(self._cluster) as cluster:
-            position, known = begin, end
-            while known is None or position < known:
-                piece = self._piece(cluster, position)
-                known = piece.end if known is None else min(known, piece.end)
-                yield piece.data[: max(0, len(piece.data) - max(0, piece.position - known))]
-                position = piece.position
 
     def _piece(self, cluster: Cluster, position: int | None, patient_until: float = math.inf) -> Piece:
         piece: Piece = cluster.ask(self.engine, _output_after, self.plain, position, patient_until=patient_until)

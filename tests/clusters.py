@@ -17,7 +17,8 @@ import leaks
 from session_magics.cluster import CLUSTER_VARIABLE, Cluster
 
 ENGINES = 4
-ENDS = 30.0  # seconds for all processes of a cluster to end
+# Seconds for all processes of a cluster to end; an engine's nanny tries for three to tell a controller that has gone.
+ENDS = 30.0
 # A process of its own starts it, and ends it when its input is closed: also when the tests are killed.
 KEEPER = f"""
 import sys, ipyparallel
@@ -81,11 +82,11 @@ def local_cluster() -> Iterator[LocalCluster]:
         keeper.stdin.close()
         keeper.wait(ENDS)
         keeper.stdout.close()
-        left = leaks.outlived(leaks.processes_of(root))
+        left = leaks.outlived(leaks.processes_of(root), ENDS)
         found = [leaks.describe(process) for process in left]
         for process in left:
             leaks.kill(process)
         for name, value in before.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})
         shutil.rmtree(home, ignore_errors=True)
-    assert not found
+    assert not found, "\n".join(found)

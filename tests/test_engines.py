@@ -222,7 +222,7 @@ def test_sessions_of_engines_from_python(cluster: LocalCluster) -> None:
         session.wait_silence(5, 0.1)
     session.send("well\r")
     assert session.wait(SOON) == 4 and session.tail(1) == "well" and session.snapshot() == "up\nwell\nwell"
-    assert session.output() == b"up\r\nwell\r\nwell\r\n" and session.output(4, 8) == b"well"
+    assert b"".join(session.follow(4)) == b"well\r\nwell\r\n"
     assert isinstance(session.restart(env={"X": "2"}).state(), Running)
     assert isinstance(session.stop(now=True), Exited)
     session.remove()
@@ -386,9 +386,7 @@ def test_an_engine_without_the_package_or_with_another_version_says_so(
 ) -> None:
     client = cluster.client()
     try:
-        client[2].apply(
-            exec, "import sys; kept = sys.modules['session_magics']; sys.modules['session_magics'] = None"
-        ).get(5)
+        client[2].apply(exec, "import sys; sys.modules['session_magics'] = None").get(5)
         try:
             status, out, err = run("list", "--engines")
         finally:
@@ -446,6 +444,8 @@ def test_a_notebook_starts_lists_tails_and_stops(cluster: LocalCluster, kernel: 
     )
     assert kernel.run("%session send web@engine:3 x").status == "ok"
     assert kernel.run("s.wait()").text == "6\n"
+    cell = kernel.run("%%sh_session web@engine:3\ntrue")
+    assert "'web@engine:3' is on an engine, which %session reaches, and %%px with %%sh_session" in cell.text
     assert kernel.run("%session remove web@engine:3").text == "['web@engine:3']\n"
 
 
@@ -484,5 +484,27 @@ def test_a_session_outlives_its_engine(cluster: LocalCluster) -> None:
             assert time.monotonic() - began < 2 * ANSWER_LIMIT
     status, out, err = run("tail", "solo@engine:3")
     assert (status, out, err.count("\n")) == (1, "", 1) and err.startswith("session-magics: engine 3: ")
+    assert repr(session).startswith("<Session solo@engine:3: engine 3: ")
     assert names() == ["solo"] and isinstance(Registry().get("solo").state(), Running)
     assert run("list", "--engines")[2] == ""
+
+
+def test_who_waits_is_told_when_the_controller_is_killed(cluster: LocalCluster) -> None:
+    session = far.start(0, "last", Command(("sleep", "1000")))
+    raised: list[Exception] = []
+
+    def wait() -> None:
+        try:
+            session.wait()
+        except SandboxError as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    controller = [one for one in leaks.processes_of(cluster.root) if "ipyparallel.controller" in one.cmdline()]
+    assert controller
+    for process in controller:
+        process.kill()
+    thread.join(ANSWER_LIMIT + CONNECT_LIMIT + SOON)
+    assert len(raised) == 1 and str(raised[0]).startswith("cluster: its controller does not answer within 5 s")
+    assert isinstance(Registry().get("last").state(), Running)

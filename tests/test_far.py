@@ -17,14 +17,14 @@ import psutil
 import pytest
 
 from farplaces import NextDoor, PlacedBackend, far_directories, far_holders
-from held import record
+from held import cap_logs, record
 from rounds import rounds, until, until_state
 from session_magics import Command, Exited, Lost, Registry, Running, Session, StartFailed
 from session_magics.backends import Link, Start, far
 from session_magics.backends.far import FarBackend
 from session_magics.errors import SandboxError, SessionError
 from session_magics.holder import processes, trees
-from session_magics.log import EventReader
+from session_magics.log import EventReader, LogReader
 from session_magics.testing import Rig
 from session_magics.testing.rig import outcome
 from test_conformance import Check, every_check
@@ -86,15 +86,56 @@ def test_the_log_has_no_gap_however_often_the_connection_drops(there: Registry) 
     raw = ("sh", "-c", 'stty -opost; exec "$@"', "sh", sys.executable, "-c", script)
     session = there.start("flood", Command(raw))
     generator, drops = random.Random(7), 0
-    while session.state() == (running := session.state()) and isinstance(running, Running):
-        time.sleep(generator.uniform(0.0, 0.3))
-        drop(session)
-        drops += 1
-        assert drops < 200
+    with LogReader(session.directory) as log:
+        while not over(session):
+            time.sleep(generator.uniform(0.0, 0.2))
+            seen = log.end()
+            drop(session)
+            drops += 1
+            until(lambda seen=seen: log.end() > seen or over(session), WITHIN)  # type: ignore[misc]
     assert session.wait(WITHIN) == 0
     assert drops > 3
     assert session.output() == b"".join(b"%015d\n" % number for number in range(lines))
     assert faults(session) == []
+
+
+def test_a_flood_comes_over_one_connection(there: Registry) -> None:
+    """More than the log keeps, and more than a connection takes at once: it ends, and the end of it is here."""
+    size = 70 * 2**20
+    session = there.start("flood", Command(("sh", "-c", f"stty -opost; head -c {size} /dev/zero; echo end")))
+    assert session.wait(4 * WITHIN) == 0
+    with LogReader(session.directory) as log:
+        assert log.end() == size + 4
+        assert log.bytes(size - 2, size + 4) == b"\0\0end\n"
+
+
+def test_what_the_far_log_dropped_meanwhile_is_a_gap(
+    root: Path, place: NextDoor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All offsets stay true where the connection was away for longer than the far log keeps."""
+    cap_logs(monkeypatch, 2**16)
+    barrier, go = tmp_path / "barrier", tmp_path / "go"
+    place.before = ("sh", "-c", f'[ ! -e {barrier} ] || exit 1; exec "$@"', "sh")
+    registry = Registry(root, backend=PlacedBackend(place))
+    script = (
+        f"n=0; stty -opost; echo up; until [ -e {go} ]; do sleep 0.01; done; seq -f %015.0f 0 19999; exec sleep 1000"
+    )
+    session = registry.start("gap", Command(("sh", "-c", script)))
+    session.wait_for("up", WITHIN)
+    barrier.touch()
+    drop(session)
+    go.touch()
+    folder = place.home / ".local" / "state" / "session-magics-far" / far_directories(place.home)[0]
+    with LogReader(folder) as there, LogReader(session.directory) as here:
+        until(lambda: there.end() == 3 + 20_000 * 16, WITHIN)
+        assert here.end() == 3
+        barrier.unlink()
+        until(lambda: here.end() == there.end(), WITHIN)
+        assert here.start() > 3 or here.missing(0, here.end()) > 200_000
+        for offset, data in here.read(3, here.end()):
+            number, rest = divmod(offset - 3, 16)
+            assert data[16 - rest if rest else 0 :].startswith(b"%015d\n" % (number + bool(rest)))
+    session.stop(now=True)
 
 
 def test_a_cell_runs_once_and_has_its_status_whenever_the_connection_drops(there: Registry, tmp_path: Path) -> None:
@@ -114,6 +155,8 @@ def test_a_cell_runs_once_and_has_its_status_whenever_the_connection_drops(there
             assert fields[3:5] == [b"%d" % (number % 200), b"done"]
             assert session.output(int(fields[1]), int(fields[2])) == b"said %d" % number
         assert ran.read_text().split() == [str(number) for number in range(number + 1)]
+    ends = [event.data["status"] for event in EventReader(session.directory).events()[0] if event.kind == "end"]
+    assert ends == [number % 200 for number in range(number + 1)]
     assert faults(session) == []
 
 

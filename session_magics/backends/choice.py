@@ -82,10 +82,11 @@ def abandoned(directory: Path) -> bool:
 
 
 def may_live_on(directory: Path, id: str) -> bool:
-    """Whether something of a session lives that has lost its holder; on a terminal of tmux, as far as one can see."""
-    return os.path.lexists(directory / "tmux") or (
-        abandoned(directory) and bool(trees.carrying(f"{COOKIE}={id}".encode()))
-    )
+    """Whether something of a session lives that has lost its holder; with tmux and elsewhere, as far as one can see."""
+    if os.path.lexists(directory / "tmux"):
+        return True
+    elsewhere = os.path.lexists(directory / "road")
+    return abandoned(directory) and (elsewhere or bool(trees.carrying(f"{COOKIE}={id}".encode())))
 
 
 def choose(backend: Backend, asked: str | None, *, shell: bool, far: bool) -> str:

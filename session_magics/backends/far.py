@@ -16,7 +16,7 @@ from pathlib import Path
 from session_magics.backends import Start
 from session_magics.backends.farcode import READER, far_code
 from session_magics.backends.farscript import end_there, launch_fields
-from session_magics.backends.native import NativeBackend, launch_message
+from session_magics.backends.native import NativeBackend, NativeLink, launch_message, living_holder
 from session_magics.errors import SandboxError, StartFailed, UsageMistake
 from session_magics.holder import launch, wire
 from session_magics.model import Command
@@ -24,6 +24,8 @@ from session_magics.sandbox import Sandbox
 
 ROAD = "road"
 """Name of the file in a session's directory that tells how its place is reached again."""
+SOCKET = "sock"
+"""Stays in a session's directory while something of the session may live there, see ``choice.abandoned``."""
 FORSAKEN = 60.0
 """Seconds after which a far session that ends with its kernel ends if nobody has come back to it."""
 
@@ -98,6 +100,10 @@ class FarBackend(NativeBackend):
         with open(fd, "wb") as file:
             file.write(_flat(far))
 
+    def connect(self, directory: Path, name: str) -> FarLink:
+        """See Backend."""
+        return FarLink(directory, name)
+
     def force(self, directory: Path, id: str) -> tuple[int, ...]:
         """See Backend. SandboxError: the place cannot be reached, and what the session left there may still run."""
         try:
@@ -105,16 +111,24 @@ class FarBackend(NativeBackend):
             cleanup = [os.fsdecode(word) for word in wire.unpack(far[b"cleanup"])]
         except (OSError, KeyError, wire.BadFrame):
             return super().force(directory, id)
+        if living_holder(directory):  # which gives the place up when all has ended and is on record
+            return self._end_there(directory, id, far)
         try:
-            if b"control" in far:
-                return end_there({name.decode(): value for name, value in far.items()}, id)
-            return self._end_by_agent(directory, id, far)
+            survivors = self._end_there(directory, id, far)
         except SandboxError:
-            if not cleanup:  # else nothing of the place is left in a moment
+            if not cleanup:
                 raise
-            return ()
-        finally:
-            run_quietly(cleanup)
+            survivors = ()  # nothing of the place itself is left in a moment
+        run_quietly(cleanup)
+        if not survivors:
+            with contextlib.suppress(OSError):
+                os.unlink(directory / SOCKET)
+        return survivors
+
+    def _end_there(self, directory: Path, id: str, far: Mapping[bytes, bytes]) -> tuple[int, ...]:
+        if b"control" in far:
+            return end_there({name.decode(): value for name, value in far.items()}, id)
+        return self._end_by_agent(directory, id, far)
 
     def _end_by_agent(self, directory: Path, id: str, far: Mapping[bytes, bytes]) -> tuple[int, ...]:
         code = far_code()
@@ -128,6 +142,14 @@ class FarBackend(NativeBackend):
             return ()
         place, reason = far[b"place"].decode(), rest.decode("utf-8", "replace")
         raise SandboxError(place, f"{reason}; what the session left there may still run")
+
+
+class FarLink(NativeLink):
+    """See Link. A holder that goes without an answer to a stop has perhaps lost its place with all that runs there."""
+
+    def stop(self, grace: float, *, hurry: bool = False) -> tuple[int, ...]:
+        """See Link."""
+        return self.stopped(grace, hurry=hurry)
 
 
 def _far_message(start: Start) -> bytes:

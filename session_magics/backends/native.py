@@ -300,10 +300,13 @@ class NativeLink:
     def stop(self, grace: float, *, hurry: bool = False) -> tuple[int, ...]:
         """See Link. A holder that goes as its last act before answering has stopped all the same."""
         with contextlib.suppress(SessionNotRunning):
-            return tuple(
-                int(pid) for pid in self._ask(wire.STOP, b"%g" % grace, b"%d" % hurry, limit=grace + STOP_SLACK)
-            )
+            return self.stopped(grace, hurry=hurry)
         return ()
+
+    def stopped(self, grace: float, *, hurry: bool) -> tuple[int, ...]:
+        """The same, but SessionNotRunning for a holder that goes without an answer."""
+        answer = self._ask(wire.STOP, b"%g" % grace, b"%d" % hurry, limit=grace + STOP_SLACK)
+        return tuple(map(int, answer))
 
     def restart(self, grace: float, argv: Sequence[str] = ()) -> int:
         """See Link."""

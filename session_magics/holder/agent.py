@@ -86,6 +86,7 @@ class Agent:
             elif kind == agentwire.BYE:
                 os.chdir("/")
                 shutil.rmtree(self._directory, ignore_errors=True)
+                self._say(agentwire.BYE)
                 os._exit(0)
             elif self._holder is not None:
                 self._to_holder += wire.frame(kind, *fields)
@@ -205,7 +206,11 @@ class Agent:
 
     def _tell(self) -> None:
         """Send what the connection has room for."""
-        while self._steps and len(self._out) < OUT_LIMIT:
+        while self._steps:
+            if len(self._out) >= OUT_LIMIT:
+                self._flush()
+                if self._out:
+                    return  # until there is room
             step = self._steps[0]
             if self._log.at < step.log:
                 data = self._log.read(step.log)

@@ -46,10 +46,10 @@ def until_gone() -> None:
         time.sleep(GOING_STEP)
 
 
-def held() -> bool:
-    """Whether a holder lives in the working directory."""
+def held(directory: str = ".") -> bool:
+    """Whether a holder lives in that directory."""
     try:
-        fd = os.open("alive", os.O_RDWR | os.O_CLOEXEC)
+        fd = os.open(os.path.join(directory, "alive"), os.O_RDWR | os.O_CLOEXEC)
     except OSError:
         return False
     try:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import binascii
 import os
 import select
+import shutil
 import sys
+import time
 
 from session_magics.holder import launch, wire
+from session_magics.holder.agentforce import held
 from session_magics.holder.logfile import segment_name
 from session_magics.holder.record import blank_record
 from session_magics.holder.stopping import COOKIE
@@ -19,12 +22,17 @@ POOR_TERMS = (b"", b"dumb", b"linux", b"unknown", b"xterm", b"xterm-color")
 """Fewer colours than the views have: a connection without a terminal says nothing of what looks at the output."""
 
 
+KEPT = 7 * 86400.0
+"""Seconds for which the directory stays of a session that has ended while nobody was there to hear of it."""
+
+
 class StartError(Exception):
     """Nothing was started; the text says why."""
 
 
 def directory_for(base: str, id: bytes, log_end: int) -> bytes:
     """A fresh directory for one start of a session, whose log goes on at an offset."""
+    _sweep(base)
     name = b"%s.%s" % (id, binascii.hexlify(os.urandom(6)))
     directory = os.path.join(os.fsencode(base), name)
     os.mkdir(directory, 0o700)
@@ -32,6 +40,18 @@ def directory_for(base: str, id: bytes, log_end: int) -> bytes:
     if log_end:
         _new(os.path.join(directory, segment_name(log_end).encode()), b"")
     return directory
+
+
+def _sweep(base: str) -> None:
+    """Remove what nobody came back for, long after its end."""
+    for name in os.listdir(base):
+        place = os.path.join(base, name)
+        try:
+            old = not name.startswith("code-") and time.time() - os.stat(place).st_mtime > KEPT
+        except OSError:
+            continue
+        if old and not held(place):
+            shutil.rmtree(place, ignore_errors=True)
 
 
 def _new(path: bytes, data: bytes) -> None:

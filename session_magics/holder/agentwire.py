@@ -8,7 +8,7 @@ from __future__ import annotations
 
 OPEN = b"o"  # ATTACH, START or FORCE, session id, directory, log offset, index offset, launch message
 PING = b"q"  # -> PONG
-BYE = b"y"  # all is on record: remove the session's directory, and end
+BYE = b"y"  # all is on record: remove the session's directory, say BYE, and end
 
 READY = b"r"  # directory, generation: the holder lives and answers
 FAILED = b"f"  # why nothing was started

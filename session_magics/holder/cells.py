@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Finished", "Request", "Shell"]
 
-MARK_PATIENCE = 0.05
-"""Seconds to wait for the mark once the record of the end is there; on Linux it has always come before."""
 ANNOUNCE_DELAY = 0.005
 """Seconds after which the begin of a silent command is told; what ends sooner costs nobody a wake-up before."""
 EXEC_CHECK = 0.05
@@ -183,6 +181,8 @@ class Shell:
             elif behind == END and active is not None:
                 active.end = self.log.end
                 self._finish_if_whole()
+        if self.active is not None and self.active.body is not None:
+            self._await_mark(self.active)
 
     def _begins(self, active: Active) -> None:
         active.begin = self.log.end
@@ -256,9 +256,14 @@ class Shell:
             active.values.append(body)
         elif kind == b"E" and active.body is None:
             active.body, active.ended = body, time.monotonic()
-            if active.end is None:
-                active.timer = self.loop.later(MARK_PATIENCE, self._mark_missing)
+            self._await_mark(active)
             self._finish_if_whole()
+
+    def _await_mark(self, active: Active) -> None:
+        """Give up on the mark of a command whose end is on record after a while without output."""
+        if active.end is None and self.terminal is not None:
+            self.loop.cancel(active.timer)
+            active.timer = self.loop.later(self.terminal.mark_patience, self._mark_missing)
 
     def _mark_missing(self) -> None:
         active = self.active

@@ -59,6 +59,9 @@ class Terminal:
     """Seconds until ``write`` is worth another try where it took nothing; 0: as soon as ``pty_fd`` is writable."""
     answers = False
     """Whether the terminal itself answers what programs ask it."""
+    mark_patience = 0.05
+    """Seconds without output to wait for the mark once the record of a command's end is there; on Linux it has always
+    come before."""
     far = False
     """Whether its program runs in another place, where nothing can be asked without waiting (see FarTerminal)."""
 

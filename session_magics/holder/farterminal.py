@@ -83,6 +83,8 @@ class FarTerminal(Terminal):
     """See Terminal. ``pid`` is the client's on this side, ``tty_path`` the terminal's there."""
 
     far = True
+    mark_patience = 5.0
+    """The mark comes by another connection than the record: it is still to come as long as both live."""
 
     def __init__(self, loop: Loop, near: Terminal, control: Control, place: str, ends: Ends) -> None:
         super().__init__(near.pid, near.pty_fd, near.tty_path, near.tty_fd)

@@ -85,7 +85,7 @@ class Relay:
         self.loop.on_signal(_signal.SIGTERM, lambda: self._stop(DEFAULT_GRACE))
         for name in ("SIGHUP", "SIGINT", "SIGPIPE"):
             _signal.signal(getattr(_signal, name), _signal.SIG_IGN)
-        self._limit = self.loop.later(START_LIMIT, lambda: self._not_started("it takes too long"))
+        self._limit = self.loop.later(START_LIMIT, lambda: self._not_started_at("it takes too long"))
         self._open()
         if not self._failure:
             self.loop.run()
@@ -102,6 +102,14 @@ class Relay:
     def _not_started(self, reason: str) -> None:
         self._failure = self._failure or reason
         self.loop.stop()
+
+    def _refused(self, reason: str) -> None:
+        """The agent could not do what it is there for."""
+        if self._running:
+            self.link.close()
+            self._down(reason)
+        else:
+            self._not_started(reason)
 
     def _started(self) -> None:
         if not self._running:
@@ -138,7 +146,10 @@ class Relay:
     def _down(self, reason: str) -> None:
         """The connection has ended, or could not be made."""
         was, self.connected = self.connected, False
-        if self._going:
+        if self._going and self._mode != agentwire.FORCE:
+            self._mode = agentwire.FORCE  # once more, to leave nothing on disk there
+            self._open()
+        elif self._going:
             self._finish()
         elif not self._running:
             again = self._mode == agentwire.FORCE and not self._failure
@@ -215,7 +226,9 @@ class Relay:
         elif kind == agentwire.GONE:
             self._gone(fields[0], survivors=bool(fields[1:]))
         elif kind == agentwire.FAILED:
-            self._not_started(fields[0].decode("utf-8", "surrogateescape"))
+            self._refused(fields[0].decode("utf-8", "surrogateescape"))
+        elif kind == agentwire.BYE or (kind == agentwire.FORCED and self._going):
+            self._finish()
         elif kind == agentwire.FORCED:
             self.loop.stop()
         elif kind == agentwire.FAULT:
@@ -256,7 +269,7 @@ class Relay:
         else:
             what = "its holder was killed" if how == agentwire.KILLED else "nothing is left of it"
             self._loss, self._something_lives = f"{what} on {self.place}", survivors
-        self._going = True
+        self._going, self._mode = True, agentwire.ATTACH
         self.link.send(agentwire.BYE)
         self.loop.later(BYE_LIMIT, self._finish)
 

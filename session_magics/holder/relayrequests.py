@@ -34,6 +34,8 @@ class Asked:
 
     def __init__(self, client: Client | None, kind: bytes, fields: list[bytes], generation: int) -> None:
         self.client, self.kind, self.fields, self.generation = client, kind, fields, generation
+        self.number = b""
+        """Of the command of a cell that has begun."""
 
     def answer(self, kind: bytes, *fields: bytes) -> None:
         """Tell whoever has asked."""
@@ -96,7 +98,9 @@ class RelayRequests:
         asked = self._asked.get(fields[0]) if fields else None
         if asked is None:
             return
-        if kind != wire.BEGUN:
+        if kind == wire.BEGUN:
+            asked.number = fields[1]
+        else:
             del self._asked[fields[0]]
         asked.answer(kind, *fields[1:])
 
@@ -121,7 +125,10 @@ class RelayRequests:
         """The session has ended with its last word told."""
         asked, self._asked = self._asked, {}
         for one in asked.values():
-            self._after_the_end(one)
+            if one.kind == wire.RUN:
+                self._cell_after_the_end(one)
+            else:
+                self._after_the_end(one)
 
     @staticmethod
     def _after_the_end(asked: Asked) -> None:
@@ -129,3 +136,28 @@ class RelayRequests:
             asked.answer(wire.OK)
         else:
             asked.answer(wire.ERROR, b"not-running", b"")
+
+    @staticmethod
+    def _cell_after_the_end(asked: Asked) -> None:
+        """A cell whose end was told over a connection that was lost is looked up in the index."""
+        event = end_event(asked.number) if asked.number else None
+        if event is None:
+            text = "the session ended while the connection was away: whether it has run is not known"
+            asked.answer(wire.ERROR, b"connection", text.encode())
+            return
+        known = [event[name] for name in ("n", "begin", "at", "status", "state", "seconds")]
+        place = str(event["cwd"]).encode("utf-8", "surrogateescape")
+        asked.answer(wire.DONE, *[str(one).encode() for one in known], b"1", place, b"")
+
+
+def end_event(number: bytes) -> dict[str, object] | None:
+    """The newest event of the end of that command in the working directory's index."""
+    import json  # for a moment that hardly any session ever comes to
+
+    with open("log.idx", "rb") as index:
+        lines = index.read().splitlines()
+    for line in reversed(lines):
+        if b'"kind": "end", "n": %s,' % number in line:
+            event: dict[str, object] = json.loads(line)
+            return event
+    return None

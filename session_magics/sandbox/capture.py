@@ -1,4 +1,4 @@
-"""State that a shell leaves to the next: as words, in a file, and as the difference that one body made.
+r"""State that a shell leaves to the next: as words, in a file, and as the difference that one body made.
 
 A word is a letter and its text::
 
@@ -7,7 +7,8 @@ A word is a letter and its text::
     cPATH oPATH  directory, and the one before           uMASK    umask
     aNAME=VALUE  alias           sWORDS       option (``set -o errexit``, ``shopt -s extglob``)        fTEXT  functions
 
-In files a word is a line: a backslash is written twice, a newline as ``\n``, as the format ``%b`` of printf reads it.
+In files a word is a line in ASCII: a backslash is written twice, a newline as ``\n``, other bytes as ``\0OOO``, as the
+format ``%b`` of printf reads it.
 The first line of the state file is ``session-magics 1 TOKEN DIGEST``. Nothing in it is ever run.
 """
 
@@ -28,6 +29,7 @@ from session_magics.variables import KEPT_BY_SHELL
 ONE_VARIABLE, ENVIRONMENT_ROOM = 128 * 1024 - 1, 1024 * 1024
 BEGIN_FIELDS, END_FIELDS = 5, 8
 HEADER = re.compile(rb"session-magics 1 ([0-9a-f]+) ([0-9a-f]{64})\n")
+ESCAPED, UNESCAPED = re.compile(rb"[\n\\\x80-\xff]"), re.compile(rb"\\(n|\\|0[0-7]{3})")
 WORD = re.compile(
     r"=[A-Za-z_]\w*=.*|[-+][A-Za-z_]\w*|[co].+|u[0-7]+|a[^\s=]+=.*|s(?:set [-+]o|shopt -[su]) \w+|f.*",
     re.DOTALL | re.ASCII,
@@ -223,18 +225,35 @@ class State:
         body = data[header.end() :]
         if header[2] != _digest(header[1], body):
             raise Damaged("it is cut short or was altered")
-        words = [
-            re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else "\\", os.fsdecode(line))
-            for line in body.split(b"\n")[:-1]
-        ]
+        words = [os.fsdecode(UNESCAPED.sub(_unescape, line)) for line in body.split(b"\n")[:-1]]
         if not all(WORD.fullmatch(word) for word in words):
             raise Damaged("it was written by another version")
         return cls.of_words(words), header[1].decode()
 
 
 def lines(words: Iterable[str]) -> bytes:
-    """Words as lines of a file."""
-    return b"".join(os.fsencode(word).replace(b"\\", b"\\\\").replace(b"\n", b"\\n") + b"\n" for word in words)
+    """Words as lines of a file, in ASCII: a shell may take part of a letter and the end of its line for another one."""
+    return b"".join(ESCAPED.sub(_escape, os.fsencode(word)) + b"\n" for word in words)
+
+
+def _escape(found: re.Match[bytes]) -> bytes:
+    match found[0]:
+        case b"\n":
+            return rb"\n"
+        case b"\\":
+            return rb"\\"
+        case byte:
+            return b"\\0%03o" % byte[0]
+
+
+def _unescape(found: re.Match[bytes]) -> bytes:
+    match found[1]:
+        case b"n":
+            return b"\n"
+        case b"\\":
+            return b"\\"
+        case digits:
+            return bytes([int(digits, 8) & 0xFF])
 
 
 def too_big(words: Iterable[str]) -> set[str]:

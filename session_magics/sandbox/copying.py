@@ -196,7 +196,8 @@ class _Far:
         if "\0" in path:
             raise UsageMistake("a path cannot hold a NUL character")
         directory, name = posixpath.split(path.rstrip("/"))
-        if name in ("", ".", ".."):  # a folder without a name that could be kept
+        at_root = path.startswith("/") and posixpath.normpath(path) == posixpath.normpath(sandbox.root)
+        if at_root or name in ("", ".", ".."):  # a folder without a name, or with one that is outside the fence
             directory, name = path, "."
         script = LOOK if measure else LOOK.replace("du -sk", ":")
         result = sandbox.exec(Command(("sh", "-c", script, "sh", f"./{name}"), directory or None))

@@ -21,7 +21,7 @@ from session_magics.sandbox import Probe, Process, Result, dockerexec
 from session_magics.sandbox.children import Beginning
 from session_magics.sandbox.dockerengine import Engine, Wish
 from session_magics.sandbox.dockerexec import BEAT
-from session_magics.sandbox.dockerscripts import COOKIE, KILL, PLAIN, PROBE, RUN
+from session_magics.sandbox.dockerscripts import COOKIE, KILL, KILL_OR_USERS, PLAIN, PROBE, RUN
 from session_magics.sandbox.dockerwire import STDERR, STDOUT, EngineFailure, Line, Streams, attach
 from session_magics.sandbox.fence import lexical
 from session_magics.sandbox.pipes import OUTPUT_CAP, Programs
@@ -76,6 +76,7 @@ class DockerSandbox:
         wish = Wish(image, container, self._name, session or "", mounts, self._user, network, memory, cpus)
         self._engine = Engine(self.place, wish, client)
         self._programs = Programs(self.place)
+        self._privileged = True
 
     @functools.cached_property
     def root(self) -> str:
@@ -107,7 +108,7 @@ class DockerSandbox:
         words = self._words(RUN, mark, command)
         if command.cwd:
             self.exec(Command((SHELL, "-c", ":"), command.cwd))  # is a UsageMistake for a directory that is none
-        argv = self._client("exec", f"--user={self._user}", f"--mark={mark}", "--", *words)
+        argv = self._client("exec", f"--user={self._user}", f"--mark={mark[:16]}.{mark[16:]}", "--", *words)
         env = {**os.environ, dockerexec.ADDED: json.dumps(_added(command, cookie))}
         inner = self._programs.start(argv, env=env, on_kill=functools.partial(self.kill, cookie))
         return DockerProcess(self.place, inner)
@@ -163,27 +164,51 @@ class DockerSandbox:
         with self._engine.errors():
             if self._engine.ended():
                 return
-            try:
-                # A program may have changed its user, and only with all rights may others' variables be read.
-                left = self._kill(cookie, pid, user="0", privileged=True)
-            except (EngineFailure, SandboxError):
-                left = self._kill(cookie, pid, user=self._user)
-        if left:
-            raise SandboxError(self.place, f"these processes there still run: {left}")
+            if not (self._privileged and self._kill_privileged(cookie, pid)):
+                self._kill_by_user(cookie, pid)
 
-    def _kill(self, cookie: str, pid: str, **options: Any) -> str:
-        container = self._engine.container()[0]
-        exec_id = self._engine.create(container, [SHELL, "-c", KILL, "session-magics", cookie, pid], **options)
-        host, output, deadline = self._engine.host, b"", time.monotonic() + KILLING
+    def _kill_privileged(self, cookie: str, pid: str) -> bool:
+        """With all rights, as a program may have changed its user; False if the engine may not give them."""
+        try:
+            self._kill(cookie, pid, user="0", privileged=True)
+        except EngineFailure:
+            self._privileged = False
+        return self._privileged
+
+    def _kill_by_user(self, cookie: str, pid: str) -> None:
+        """Each user's processes by that user, as only those may read their variables.
+
+        Root comes last: when the first program has ended, but others have its streams, the engine is slow for seconds.
+        """
+        told = self._script(KILL_OR_USERS, cookie, pid, user="0").split()
+        if told[:1] != ["users"]:
+            self._complain(told)
+            return
+        for user in told[1:]:
+            self._kill(cookie, "", user=user)
+        self._kill(cookie, pid, user="0")
+
+    def _kill(self, cookie: str, pid: str, **options: Any) -> None:
+        self._complain(self._script(KILL, cookie, pid, **options).split())
+
+    def _complain(self, left: list[str]) -> None:
+        if left:
+            raise SandboxError(self.place, f"these processes there still run: {' '.join(left)}")
+
+    def _script(self, script: str, *words: str, **options: Any) -> str:
+        """What a script of ours prints there; EngineFailure if it cannot be run, or does not end in time."""
+        container, host = self._engine.container()[0], self._engine.host
+        exec_id = self._engine.create(container, [SHELL, "-c", script, "session-magics", *words], **options)
+        output, deadline = b"", time.monotonic() + KILLING
         with contextlib.closing(attach(host, exec_id)) as line:
             while (pieces := line.step(deadline - time.monotonic())[0]) is not None:
                 output += b"".join(data for _, data in pieces)
                 if time.monotonic() >= deadline:
                     raise EngineFailure("what runs there could not be killed in time")
-        code = dockerexec.last_code(host, exec_id)
-        if code > 1:
-            raise EngineFailure(output.decode(errors="replace") or f"no kill there (status {code})")
-        return output.decode(errors="replace").strip() if code else ""
+        code, text = dockerexec.last_code(host, exec_id), output.decode(errors="replace")
+        if code:
+            raise EngineFailure(text or f"no program can be run there (status {code})")
+        return text
 
     def _words(self, script: str, mark: str, command: Command) -> list[str]:
         check_command(command)
@@ -192,7 +217,19 @@ class DockerSandbox:
         root = self.root
         removed = [name for name, value in command.env.items() if value is None and VARIABLE.fullmatch(name)]
         directory = lexical(root, command.cwd)
-        return [SHELL, "-c", script, "session-magics", mark, root, directory, " ".join(removed), *command.argv]
+        half = len(mark) // 2
+        return [
+            SHELL,
+            "-c",
+            script,
+            "session-magics",
+            mark[:half],
+            mark[half:],
+            root,
+            directory,
+            " ".join(removed),
+            *command.argv,
+        ]
 
     def _client(self, verb: str, *words: str, container: str = "") -> tuple[str, ...]:
         """Our own client as a command. As a file, since it needs nothing of the package."""
@@ -256,7 +293,10 @@ class _Call:
         """The program's status; UsageMistake if its directory is none to run in."""
         if self.timed_out:
             return -signal.SIGKILL if self._streams.code is None else self._streams.code
-        return self._sandbox.outcome(container, exec_id, self._streams)
+        code = self._sandbox.outcome(container, exec_id, self._streams)
+        if not self._streams.begun:
+            self.kept[STDERR].take(self._streams.before)  # why it cannot be run
+        return code
 
 
 class DockerProcess:

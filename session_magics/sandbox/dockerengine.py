@@ -41,7 +41,7 @@ class Engine:
 
     def __init__(self, place: str, wish: Wish, client: Any = None) -> None:
         self._place, self._wish, self._given = place, wish, client
-        self._lock = threading.Lock()
+        self._lock, self._connecting = threading.Lock(), threading.Lock()
         self._client: Any = client
         self._found: tuple[str, str] | None = None
 
@@ -107,15 +107,17 @@ class Engine:
                     with _own_client(self._place, self._given, REMOVAL) as client, self.errors():
                         _remove(client, self._found[0])
             finally:
-                if self._client is not None and self._given is None:
-                    self._client.close()
-                    self._client = None
                 self._found = None
+                with self._connecting:
+                    if self._client is not None and self._given is None:
+                        self._client.close()
+                        self._client = None
 
     def _sdk(self) -> Any:
-        if self._client is None:
-            self._client = _connected(self._place, ANSWER)
-        return self._client
+        with self._connecting:
+            if self._client is None:
+                self._client = _connected(self._place, ANSWER)
+            return self._client
 
     def _existing(self) -> tuple[str, str]:
         name = self._wish.container

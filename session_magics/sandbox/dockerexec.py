@@ -2,8 +2,8 @@
 
 Run as a file it needs nothing but the standard library, so it starts at once and without a docker client::
 
-    python -I dockerexec.py exec HOST CONTAINER OPTIONS -- WORDS …     OPTIONS: --terminal, --user=USER, --mark=MARK
-    python -I dockerexec.py remove HOST CONTAINER                       quiet, and harmless if it is gone
+    python -I dockerexec.py exec HOST CONTAINER [--terminal] [--user=USER] [--mark=HALF.HALF] -- WORDS …
+    python -I dockerexec.py remove HOST CONTAINER           (quiet, and harmless if it is gone)
 
 The program's variables come as JSON in the variable ADDED, as a command line is for all to read. With a mark, the
 words are of dockerscripts.RUN: its signs are taken out of the streams, and this process ends as the program did, by
@@ -40,6 +40,9 @@ BEAT, LOOK = 1.5, 2.5
 within the five in which a pause or the end of the engine is to be known."""
 LATE, LATE_STEP = 2.0, 0.01
 """Seconds that the engine may take to know of an end after the streams are over, and between two questions."""
+TOO_LONG = b"argument list too long"
+"""What the engine says instead of starting a shell with too long words or variables."""
+CANNOT_RUN = 126
 GONE = "the container is gone"
 FAILED, FAILURE = 125, b"docker: "
 """Exit status of the client where docker itself failed, as its own client has it, and how its last line then begins."""
@@ -105,6 +108,10 @@ def outcome(host: str, container: str, exec_id: str, streams: Streams | None) ->
         return streams.code
     if streams and streams.refusal:
         raise Refused(streams.refusal)
+    if streams and streams.over:
+        raise EngineFailure("a program there has killed the shell that was to tell its status")
+    if streams and TOO_LONG in streams.before:
+        return CANNOT_RUN
     if wrong := trouble(host, container):
         raise EngineFailure(f"{wrong}; the program there was running" if wrong.startswith(GONE) else wrong)
     code = last_code(host, exec_id)
@@ -234,11 +241,11 @@ def main(words: list[str]) -> int:
             rest[at + 1 :],
             terminal="terminal" in options,
             user=options.get("user", ""),
-            mark=options.get("mark", ""),
+            mark=options.get("mark", "").replace(".", ""),
         )
     except Refused as refusal:
         os.write(STDERR, f"{refusal}\n".encode())
-        return 126
+        return CANNOT_RUN
     except EngineFailure as failure:
         os.write(STDERR, FAILURE + f"{' '.join(str(failure).split())}\n".encode())
         return FAILED

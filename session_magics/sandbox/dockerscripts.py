@@ -10,19 +10,21 @@ COOKIE = "SESSION_MAGICS_EXEC"
 
 ENTER = r"""
 _sm_say() { case $_sm_n in '') echo "$1" >&2;; *) printf '%s ! %s\n' "$_sm_n" "$1" >&2;; esac; exit 126; }
-_sm_n=$1 _sm_d=$3 _sm_u=$4
-cd "$2" 2>/dev/null || _sm_say "the directory $2 is not there"
+unset _sm_n
+_sm_n=$1$2 _sm_d=$4 _sm_u=$5
+cd "$3" 2>/dev/null || _sm_say "the directory $3 is not there"
 _sm_r=${PWD%/}
 cd "$_sm_d" 2>/dev/null || _sm_say "no program can run in $_sm_d: there is no such directory"
 case $PWD/ in
   "$_sm_r"/*) ;;
-  *) _sm_say "$_sm_d leads out of $2 through a symbolic link: give a directory below it";;
+  *) _sm_say "$_sm_d leads out of $3 through a symbolic link: give a directory below it";;
 esac
 unset OLDPWD
 [ "$_sm_u" ] && command unset $_sm_u
-shift 4
+shift 5
 """.replace('cd "', 'cd -P "')
-"""Go to the directory of a program. Words: mark, root, directory, names of variables to be removed; then the program.
+"""Go to the directory of a program. Words: the mark in two halves, root, directory, names of variables to be removed;
+then the program. The mark is never whole in a command line or a variable, as a program may well print those (``ps``).
 
 ``cd -P`` as a link that leads out must be seen; the program then starts in the very directory that was looked at.
 """
@@ -37,7 +39,8 @@ printf '%s %s\n' "$_sm_n" "$$" >&2
 exec 3>&1 4>&2
 _sm_m=$(exec 2>&1; (exec "$@" >&3 2>&4 3>&- 4>&-); echo "=$?")
 _sm_s=${_sm_m##*=}
-[ "${_sm_m%=*}" ] && [ "$_sm_s" -gt 128 ] && _sm_s=-$((_sm_s - 128))
+[ "$_sm_s" ] || _sm_s=lost
+[ "${_sm_m%=*}" ] && [ "$_sm_s" -gt 128 ] 2>/dev/null && _sm_s=-$((_sm_s - 128))
 printf '%s' "$_sm_n" >&3
 printf '%s%s\n' "$_sm_n" "$_sm_s" >&4
 """
@@ -85,13 +88,29 @@ while [ "$_sm_k" -lt 100 ]; do
   [ "$_sm_k" -lt 5 ] || sleep 0.02 2>/dev/null || :
 done
 echo "$_sm_live"
-exit 1
 """
-"""Kill all that belongs to a call, until a look at all processes finds nothing more. Words: its cookie, or the
-beginning of several; the pid that RUN told, or nothing. That are those that carry the cookie, the group and session of
-that process, and the children of all these. They are stopped first, so that none goes on when its child is killed.
-Without grep the cookie is not looked for.
+"""Kill all that belongs to a call, until a look at all processes finds nothing more, and print what is left. Words: its
+cookie, or the beginning of several; the pid that RUN told, or nothing. That are those that carry the cookie, the group
+and session of that process, and the children of all these. They are stopped first, so that none goes on when its child
+is killed. Without grep the cookie is not looked for.
 """
+
+KILL_OR_USERS = (
+    r"""
+_sm_o=
+for _sm_f in /proc/[0-9]*/status; do
+  while read -r _sm_i _sm_l _sm_x; do
+    case $_sm_i in
+      Uid:) _sm_u=$_sm_l;;
+      Gid:) case $_sm_u:$_sm_l$_sm_o in 0:0*|*" $_sm_u:$_sm_l "*) ;; *) _sm_o="$_sm_o $_sm_u:$_sm_l ";; esac;;
+    esac
+  done < "$_sm_f"
+done 2>/dev/null
+if [ "$_sm_o" ]; then echo "users$_sm_o"; exit; fi
+"""
+    + KILL
+)
+"""The same where all processes there are root's; else prints "users" and each other USER:GROUP, in numbers."""
 
 PROBE = r"""
 uname -s; (cd && pwd) 2>/dev/null || echo "${HOME:-/}"; id -un 2>/dev/null || id -u

@@ -34,21 +34,29 @@ _RESTORE: Final = r"""
 __sm_h=$2 __sm_t=$3 __sm_l=$4
 shift 4
 if [ -n "$__sm_l" ]; then
-  while IFS= read -r __sm_w; do
-    __sm_w=$(command printf '%bx' "$__sm_w")
+  __sm_v=$IFS IFS='
+'
+  set -f
+  for __sm_w in $(command -p cat @DIR@/"$__sm_l"); do
+    __sm_w=$(command printf '%bx' "${__sm_w#.}")
     set -- "$@" "${__sm_w%x}"
-  done <@DIR@/"$__sm_l"
+  done
+  IFS=$__sm_v
+  set +f
   command -p rm -f @DIR@/"$__sm_l"
 fi
 __sm_b=$1 __sm_k=bare
 shift
-if { [ -d @DIR@ ] || (umask 077; command -p mkdir -p @DIR@); } && [ ! -L @DIR@ ] && [ -O @DIR@ ] && [ -w @DIR@ ]; then
+if { [ -d @DIR@ ] || (umask 077; command -p mkdir -p @DIR@); } && [ ! -L @DIR@ ] && [ -O @DIR@ ]; then
   __sm_w=
-  [ -f @DIR@/state ] && [ ! -L @DIR@/state ] && [ -O @DIR@/state ] &&
+  if [ -f @DIR@/state ] && [ ! -L @DIR@/state ] && [ -O @DIR@/state ]; then
     IFS=' ' read -r __sm_v __sm_v __sm_w __sm_v <@DIR@/state
+    : "${__sm_w:=damaged}"
+  elif [ -e @DIR@/state ] || [ -L @DIR@/state ]; then __sm_w=damaged
+  fi
   if [ "$__sm_h" != "$__sm_w" ] && [ "$__sm_h" != any ]; then __sm_k=stale
   elif [ -f @RECORD@ ] && [ ! -L @RECORD@ ] && [ -O @RECORD@ ]; then __sm_k=begin
-  elif (umask 077; set -C; : >@RECORD@); then __sm_k=begin
+  elif (umask 077; set -C; command printf '' >@RECORD@); then __sm_k=begin
   fi
 fi 2>/dev/null
 case $__sm_k in
@@ -56,8 +64,9 @@ begin) ;;
 *) command printf '%s:%s\n%s:.\n' "$__sm_t" "$__sm_k" "$__sm_t" >&2 ;;
 esac
 [ "$__sm_k" != stale ] || exit 0
-for __sm_w; do case $__sm_w in
+for __sm_w; do case ${BASH_VERSION:+$__sm_w} in
 f*) eval "${__sm_w#f}" ;;
+a*) command alias -- "${__sm_w#a}" ;;
 esac; done 2>/dev/null
 for __sm_w; do case $__sm_w in
 =*) command export "${__sm_w#=}" ;;
@@ -72,7 +81,6 @@ for __sm_w; do case $__sm_w in
 c*) command cd -- "${__sm_w#c}" ;;
 o*) OLDPWD=${__sm_w#o} ;;
 u*) umask "${__sm_w#u}" ;;
-a*) command alias -- "${__sm_w#a}" ;;
 esac; done >/dev/null 2>&1
 """
 
@@ -162,14 +170,14 @@ if [ "$__sm_k" = begin ]; then
   return \"\$1\"
   }"
   { command printf '%s:begin\n' "$__sm_t"; __sm_begin; command printf '%s:.\n' "$__sm_t"; } >&2
-  : >@RECORD@
+  command printf '' >@RECORD@ 2>/dev/null
   case ${BASH_VERSION:+:${SHELLOPTS-}:} in
   "" | *:posix:*) alias trap=__sm_trap ;;
   *) eval 'trap() { __sm_trap "$@"; }' ;;
   esac
   command trap '{ __sm_end || :; } 9>&2 >/dev/null 2>&1' EXIT
 fi
-for __sm_w; do case $__sm_w in
+for __sm_w; do case ${BASH_VERSION:+$__sm_w} in
 "sset -o "*) command set -o "${__sm_w#sset -o }" ;;
 "sset +o "*) command set +o "${__sm_w#sset +o }" ;;
 "sshopt -s "*) command shopt -s "${__sm_w#sshopt -s }" ;;
@@ -189,19 +197,24 @@ umask 077
 [ ! -L "$1" ] && [ -O "$1" ] && [ -w "$1" ] || exit 1
 set -C
 tries=0
-until : >"$1/next"; do
+until printf '' >"$1/next"; do
   tries=$((tries + 1))
   [ "$tries" -lt 60 ] || exit 1
   [ "$tries" -ne 40 ] || rm -f -- "$1/next"
   sleep 0.05 || sleep 1
 done 2>/dev/null
 seen=
-[ -f "$1/state" ] && [ ! -L "$1/state" ] && [ -O "$1/state" ] && IFS=' ' read -r word word seen word <"$1/state"
+if [ -f "$1/state" ] && [ ! -L "$1/state" ] && [ -O "$1/state" ]; then
+  IFS=' ' read -r word word seen word <"$1/state"
+  : "${seen:=damaged}"
+elif [ -e "$1/state" ] || [ -L "$1/state" ]; then seen=damaged
+fi
 if [ "$2" != "$seen" ] && [ "$2" != any ]; then
   rm -f -- "$1/next"
   exit 3
 fi
-if [ -n "$3" ]; then printf '%s' "$3"; else cat; fi >>"$1/next" && mv -f -- "$1/next" "$1/state" && exit 0
+if [ -d "$1/state" ]; then false; elif [ -n "$3" ]; then printf '%s' "$3"; else cat; fi >>"$1/next" &&
+  exec mv -f -- "$1/next" "$1/state"
 rm -f -- "$1/next"
 exit 1
 """
@@ -218,9 +231,9 @@ rmdir -- "$1"
 """
 """Removes the directory $1 with the files that calls made there, and no others."""
 
-FETCH: Final = (
-    r"""[ ! -L "$1" ] && [ -O "$1" ] && [ -f "$1/$2" ] && [ ! -L "$1/$2" ] && [ -O "$1/$2" ] && cat -- "$1/$2" """
-)
+FETCH: Final = r"""
+[ ! -L "$1" ] && [ -O "$1" ] && [ -f "$1/$2" ] && [ ! -L "$1/$2" ] && [ -O "$1/$2" ] && cat -- "$1/$2"
+"""
 """Prints the file $2 of the directory $1."""
 
 

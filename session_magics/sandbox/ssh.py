@@ -129,7 +129,7 @@ class SSHSandbox:
             if outcome.refusal is not None:
                 raise outcome.refusal
             if not outcome.group:
-                raise self._lost(connection, outcome)
+                raise self._lost(connection, run, outcome)
         except BaseException:
             process.let_go()
             process.stdin.close()
@@ -244,16 +244,16 @@ class SSHSandbox:
             return outcome.code
         if killed or connection.closed:
             return KILLED
-        if not connection.kill(run, outcome.group):
-            with self._lock:
-                self._unsure.add(run)
-        raise self._lost(connection, outcome)
+        raise self._lost(connection, run, outcome)
 
-    def _lost(self, connection: Connection, outcome: Outcome) -> SandboxError:
-        if connection.alive():
+    def _lost(self, connection: Connection, run: str, outcome: Outcome) -> SandboxError:
+        """Kill a command whose end nobody knows, now or when there is a connection again; the error that says so."""
+        if connection.kill(run, outcome.group):
             return SandboxError(
                 self.place, "the command has no status: its shell there was killed, or it did not start"
             )
+        with self._lock:
+            self._unsure.add(run)
         said = explained(connection.errors(), self._host)
         what = "is killed there as soon as the host notices" if outcome.group else "was perhaps not started"
         return SandboxError(self.place, f"the connection was lost ({said}); the command {what}")

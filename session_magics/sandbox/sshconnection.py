@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import threading
 import time
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -29,6 +30,10 @@ ANSWER = 3.0
 """Seconds that the far side may take to kill a command."""
 CLOSE = 2.0
 """Seconds that it may take to kill all that runs when a connection is closed."""
+LAST_WORDS = 0.5
+"""Seconds for ssh to end after its connection has: what hangs on it notices first."""
+LONGEST_FOLDER = 70
+"""Bytes of the temporary directory's path: a socket's may have 103 on macOS, and ssh adds 17 to it for a while."""
 NOISE_LIMIT = 1 << 20
 """Bytes that start-up files may print before our first command runs."""
 
@@ -66,13 +71,11 @@ class Connection:
         self._lock = threading.Lock()
         self.closed = False
         self._said = ""
-        self._folder = Path(tempfile.mkdtemp(prefix="sm"))
+        longer = len(tempfile.gettempdir()) > LONGEST_FOLDER
+        self._folder = Path(tempfile.mkdtemp(prefix="sm", dir="/tmp" if longer else None))
+        self._discard = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._mark = secrets.token_hex(16)
-        try:
-            self._master = self._start()
-        except BaseException:
-            shutil.rmtree(self._folder)
-            raise
+        self._master = self._start()
         try:
             self.noisy = self._greeted()
             """Whether the login shell's start-up files print."""
@@ -134,8 +137,10 @@ class Connection:
         return os.read(self._master.stdout.fileno(), CHUNK)
 
     def errors(self) -> str:
-        """What ssh has said about the connection."""
+        """What ssh has said about a connection that is lost."""
         if not self.closed:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._master.wait(LAST_WORDS)
             self._said = (self._folder / "errors").read_text(errors="replace")
         return self._said
 
@@ -200,7 +205,7 @@ class Connection:
         for stream in (self._master.stdin, self._master.stdout):
             if stream is not None:
                 stream.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._discard()
 
 
 def explained(errors: str, host: str) -> str:

@@ -23,7 +23,7 @@ exec 3<&0 4>&2 5>&1
 echo "status $?"; }} 2>&1 </dev/null | {{
 said=
 while IFS= read -r line; do case $line in "status "*) code=${{line#status }};; ?*) said="$said$line ";; esac; done
-[ -n "$code" ] || exit 1
+[ -n "$code" ] || {{ printf '%s lost\\n' {mark} >&4; exit; }}
 kind=exit
 if [ -n "$said" ]; then
   if [ "$code" -gt 128 ]; then kind=signal code=$((code - 128)); else printf '%s\\n' "$said" >&4; fi
@@ -79,9 +79,8 @@ def run_script(command: Command, mark: str, root: str | None, *, live: bool) -> 
     """A command as input for ``run_line``; what follows it is the program's.
 
     Output: ``MARK begin GROUP`` and the program's (or ``MARK refused WHY``), at its end ``MARK end``. Error output:
-    ``MARK begin``, the program's, ``MARK exit CODE`` or ``MARK signal NUMBER``, or ``MARK lost`` if one of the shells of
-    ours was killed. ``live``: the program is not started
-    before one more line of input has come, and there is no ``MARK end``.
+    ``MARK begin``, the program's, ``MARK exit CODE`` or ``MARK signal NUMBER`` (or ``MARK lost``: shells of ours were
+    killed). ``live``: the program is started when one more line of input has come, and there is no ``MARK end``.
     """
     return input_line(
         _RUNNER.format(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import secrets
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Final, Protocol
 
@@ -114,8 +114,9 @@ class StatefulSandbox:
         words = self._state.words_for(command.env, command.cwd is not None)
         big = [word[1:].partition("=")[0] for word in words if word[0] == "@"]
         text, load, sent = script(self.state_dir, f"call.{self._id}", self.carry, big), "", [body, *words]
-        if not _sendable(data := lines(sent)):
-            load, sent = f"load.{token}", []
+        if not _sendable(sent):
+            # A field of the shell: a first character keeps one that is empty.
+            data, load, sent = lines("." + word for word in sent), f"load.{token}", []
             put = self._far(PUT, load, stdin=data, shell=shell)
             if put.code:
                 why = os.fsdecode(put.stderr).strip().rpartition("\n")[2] or "not a directory of this user"
@@ -166,7 +167,7 @@ class StatefulSandbox:
                 return
             token = secrets.token_hex(16)
             data = state.file(token)
-            if _sendable(data):
+            if len(data) <= INLINE:
                 done = self._far(PUBLISH, self._token, data.decode())
             else:
                 done = self._far(PUBLISH, self._token, "", stdin=data)
@@ -217,13 +218,12 @@ def taken(output: bytes, token: str) -> tuple[list[tuple[str, bytes]], bytes]:
         output = after
 
 
-def _sendable(data: bytes) -> bool:
-    """Whether it can be an argument at every place: not too long, and text."""
+def _sendable(words: Iterable[str]) -> bool:
+    """Whether they can be arguments at every place: not too long, and text."""
     try:
-        data.decode()
-    except UnicodeDecodeError:
+        return sum(len(word.encode()) for word in words) <= INLINE
+    except UnicodeEncodeError:
         return False
-    return len(data) <= INLINE
 
 
 def _result(result: Result, cwd: str, warnings: tuple[str, ...] = (), lost: tuple[str, ...] = ()) -> StatefulResult:

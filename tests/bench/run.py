@@ -25,6 +25,7 @@ from many import hundred
 from report import Figure, run
 from scale import at_once, listed
 from start_up import loading, shell_ready
+from stateful import stateful
 from volume import lines, one_line
 from watched import stalled, watched
 
@@ -32,7 +33,7 @@ GROUPS: dict[str, Callable[[], Iterator[Figure]]] = {
     group.__name__: group
     for group in (
         *(cell_latency, lines, one_line, first_byte, loading, shell_ready, hundred, flat, command_line),
-        *(listed, at_once, watched, stalled, elsewhere),
+        *(listed, at_once, watched, stalled, elsewhere, stateful),
     )
 }
 

@@ -41,7 +41,8 @@ LIVE = set()  # kernels to put away if the run itself is stopped
 class Kernel:
     """One kernel process in scratch directories of its own."""
 
-    def __init__(self, target, python, case):
+    def __init__(self, target, python, case, *, shared=False):
+        """``shared``: another user works in the scratch directories as well."""
         self.target, self.tag, self.used, self.work = target, "cells" + uuid.uuid4().hex, 0, "work0"
         self.records, self.displays, self.client = {}, {}, None
         self.root = Path(tempfile.mkdtemp(prefix="cells"))
@@ -52,6 +53,9 @@ class Kernel:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(body, encoding="utf-8")
             path.chmod(0o755 if body.startswith("#!") else 0o644)
+        for path in (self.root, *self.root.rglob("*")) if shared else ():
+            mode = path.stat().st_mode
+            path.chmod(mode | (mode & 0o700) >> 3 | (mode & 0o700) >> 6)
         python = os.path.abspath(python)
         spec = {"argv": [python, *TARGETS[target][0]], "display_name": target, "language": "bash"}
         (self.root / "spec/cell/kernel.json").write_text(json.dumps(spec))
@@ -96,6 +100,7 @@ class Kernel:
         self.work = f"work{self.used}"
         work = self.root / self.work
         work.mkdir()
+        work.chmod(self.root.stat().st_mode)
         self.execute(f"import os; os.chdir({str(work)!r})")
 
     def interrupt(self, pid_only):

@@ -86,7 +86,7 @@ def run_case(case, opts, kernel):
         if kernel:
             kernel.next_directory()
         else:
-            kernel = Kernel(opts.target, opts.python, case)
+            kernel = Kernel(opts.target, opts.python, case, shared=bool(opts.on))
             wrong = kernel.start()
             if wrong:
                 opts.abort.append(wrong)

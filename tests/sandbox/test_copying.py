@@ -8,7 +8,7 @@ import os
 import shutil
 import stat
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import leaks
+from plants import HARD_NAMES, plant, tree
 from session_magics.errors import SandboxError, SessionError, UsageMistake
 from session_magics.model import Command
 from session_magics.sandbox import Probe, Process, Result
@@ -24,20 +25,6 @@ from session_magics.sandbox.copying import TEMPORARY, copy_in, copy_out
 from session_magics.sandbox.local import LocalSandbox
 
 BUSYBOX = shutil.which("busybox")
-HARD_NAMES = (
-    "it's",
-    'say "so"',
-    "two\nlines\n",
-    "-rf",
-    "--",
-    " ",
-    "ünï漢",
-    "a\\b",
-    "*",
-    "$HOME",
-    "#",
-    os.fsdecode(b"\xff\xfe\x80"),
-)
 NEEDED = ("sh", "mv", "rm", "chmod", "du", "stat", "cat")
 WAYS = {
     "tar": [*NEEDED, "tar"],
@@ -99,45 +86,6 @@ def made(tmp_path: Path, names: list[str]) -> Iterator[LocalSandbox]:
     assert list(tmp_path.rglob(f"{TEMPORARY}*")) == []
 
 
-def tree(root: Path) -> Mapping[str, object]:
-    """All below a folder: content or target, and permissions."""
-    found: dict[str, object] = {}
-    for folder, folders, files in os.walk(root):
-        for name in folders + files:
-            path = os.path.join(folder, name)
-            mode = os.lstat(path).st_mode
-            if stat.S_ISLNK(mode):
-                found[os.path.relpath(path, root)] = os.readlink(path)
-            elif stat.S_ISDIR(mode):
-                found[os.path.relpath(path, root)] = stat.S_IMODE(mode)
-            elif stat.S_ISREG(mode):
-                found[os.path.relpath(path, root)] = (Path(path).read_bytes(), stat.S_IMODE(mode))
-    return found
-
-
-def plant(root: Path) -> Path:
-    """A folder with all that is hard to copy."""
-    (root / "deep" / "er").mkdir(parents=True)
-    (root / "empty").mkdir()
-    for number, name in enumerate(HARD_NAMES):
-        (root / name).write_bytes(bytes(range(256)) * number)
-        (root / "deep" / "er" / name).mkdir()
-    (root / "run").write_text("#!/bin/sh\n")
-    (root / "run").chmod(0o755)
-    (root / "secret").write_text("x")
-    (root / "secret").chmod(0o600)
-    (root / "shared").write_text("x")
-    (root / "shared").chmod(0o666)
-    (root / ("n" * 200)).write_text("a long name")
-    (root / "link").symlink_to("deep/er")
-    (root / "dangling").symlink_to("nowhere")
-    (root / "deep" / "up").symlink_to("../run")
-    os.link(root / "run", root / "deep" / "same")
-    (root / "big").write_bytes(os.urandom(300_000))
-    (root / "deep").chmod(0o750)
-    return root
-
-
 def test_a_folder_goes_in_and_comes_out_as_it_was(sandbox: LocalSandbox, tmp_path: Path) -> None:
     source = plant(tmp_path / "here" / "source")
     copied = copy_in(sandbox, str(source), "away")
@@ -169,6 +117,19 @@ def test_a_file_keeps_its_name_content_and_mode(sandbox: LocalSandbox, tmp_path:
     assert (copied.files, copied.bytes, copied.target) == (1, 256_000, str(tmp_path / name))
 
 
+def test_the_root_itself_is_a_target_and_a_source(usual: LocalSandbox, tmp_path: Path) -> None:
+    (tmp_path / "here" / "file").write_text("x")
+    for number, root in enumerate((usual.root, f"{usual.root}/", "", ".")):
+        copied = copy_in(usual, str(tmp_path / "here" / "file"), root)
+        assert (tmp_path / "there" / "file").read_text() == "x", copied.target
+        (tmp_path / "there" / "file").unlink()
+        (tmp_path / "there" / "other").write_text("y")
+        copy_out(usual, root, str(tmp_path / f"all{number}"))
+        assert [path.name for path in (tmp_path / f"all{number}").iterdir()] == ["other"]
+        with pytest.raises(UsageMistake, match="give the new folder a name"):
+            copy_out(usual, root, str(tmp_path))
+
+
 def test_a_file_replaces_a_file_and_a_folder_replaces_nothing(usual: LocalSandbox, tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     (here / "one").write_text("new")
@@ -188,6 +149,9 @@ def test_a_file_replaces_a_file_and_a_folder_replaces_nothing(usual: LocalSandbo
             copy_in(usual, str(here / "folder"), "folder")
     with pytest.raises(UsageMistake, match="is there already: remove it"):
         copy_in(usual, str(here / "folder"), "one")
+    (there / "folder" / "one").mkdir()
+    with pytest.raises(UsageMistake, match="is there already: remove it"):
+        copy_in(usual, str(here / "one"), "folder")
     copy_out(usual, "folder", str(here / "folder"))
     with pytest.raises(UsageMistake, match="is there already: remove it"):
         copy_out(usual, "folder", str(here / "folder"))
@@ -278,7 +242,18 @@ def test_a_far_failure_is_told_and_leaves_nothing(usual: LocalSandbox, tmp_path:
     tar.write_text("#!/bin/sh\nprintf half\n")
     with pytest.raises(SandboxError, match="did not come whole"):
         copy_out(usual, "file", str(tmp_path / "new"))
+    tar.write_text("#!/bin/sh\nhead -c 10240 /dev/zero\n")
+    (tmp_path / "bin" / "head").symlink_to(shutil.which("head") or "")
+    with pytest.raises(SandboxError, match="did not come whole: nothing came"):
+        copy_out(usual, "file", str(tmp_path / "new"))
+    tar.write_text(f"#!/bin/sh\n{shutil.which('tar')} \"$@\"\necho 'tar: one: Permission denied' >&2\nexit 2\n")
+    with pytest.raises(SandboxError, match="one: Permission denied"):
+        copy_out(usual, "file", str(tmp_path / "new"))
     assert not (tmp_path / "there" / "new").exists() and not (tmp_path / "new").exists()
+    tar.write_text(
+        f"#!/bin/sh\n{shutil.which('tar')} \"$@\"\necho 'tar: one: file changed as we read it' >&2\nexit 1\n"
+    )
+    assert copy_out(usual, "file", str(tmp_path / "new")).bytes == 1_000_000
 
 
 # ------------------------------------------------- archives made to do harm
@@ -334,6 +309,27 @@ def test_an_archive_writes_nowhere_else(tmp_path: Path, members: list[tuple[str,
     for path in target.rglob("*"):
         assert path.is_symlink() or path.is_dir() or path.is_file()
         assert not path.is_symlink() or os.path.realpath(path).startswith(str(target))
+
+
+@pytest.mark.parametrize("name", ["/evil", "../evil", "a/../../evil", "a/.."])
+def test_a_name_that_leads_out_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(Unsafe, match="leads out of the folder"):
+        Unpacker(str(tmp_path / "target"), lambda more: None, single=False).read(archive((name, FILE, "x")))
+
+
+def test_links_that_lead_out_and_what_is_no_file_are_left_out(tmp_path: Path) -> None:
+    unpacker = Unpacker(str(tmp_path / "target"), lambda more: None, single=False)
+    members = [("out", LINK, ".."), ("root", LINK, "/etc"), ("none", HARD, "nobody"), ("pipe", tarfile.FIFOTYPE, "")]
+    unpacker.read(archive(("file", FILE, "x"), *members, ("in", LINK, "file"), ("same", HARD, "file")))
+    assert sorted(path.name for path in (tmp_path / "target").iterdir()) == ["file", "in", "same"]
+    assert (sorted(unpacker.left_out), unpacker.files) == (["none", "out", "pipe", "root"], 3)
+
+
+def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
+    members = (("d", FOLDER, ""), ("a", LINK, "d"), ("a/x", FILE, "x"))
+    with pytest.raises(FileExistsError):
+        Unpacker(str(tmp_path / "target"), lambda more: None, single=False).read(archive(*members))
+    assert list((tmp_path / "target" / "d").iterdir()) == []
 
 
 names = st.lists(st.sampled_from(["a", "b", "..", ".", "", "c\n"]), min_size=1, max_size=4).map("/".join)

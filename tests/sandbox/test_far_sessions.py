@@ -9,12 +9,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 import dockers
 import sshds
 from dockers import Dockerd
 from farplaces import PlacedBackend
+from held import record
 from rounds import rounds, until_state
 from session_magics import Command, Lost, Registry
 from session_magics.sandbox.docker import DockerSandbox
@@ -132,3 +134,20 @@ def test_a_container_that_is_made_for_a_session_goes_with_it(root: Path, docker_
         assert docker_host.containers()
         session.stop()
         assert docker_host.containers() == []
+
+
+def test_a_cell_in_a_container_goes_on_when_the_client_is_killed(in_a_container: Registry) -> None:
+    """And the far end of a connection that is gone does not stay."""
+    session = in_a_container.shell("cells", shell="bash", lifetime="detached", rc=False)
+    with session.link() as link:
+        for number in range(rounds(4, 30)):
+            ticket = link.run(f"printf {number}; sleep 0.3; (exit {number})")
+            receive_until(link, lambda ticket=ticket: link.begun(ticket), "the beginning")  # type: ignore[misc]
+            [client] = psutil.Process(record(session).holder).children()
+            client.kill()
+            fields = outcome(link, ticket)
+            assert fields[3:5] == [b"%d" % number, b"done"]
+            assert session.output(int(fields[1]), int(fields[2])) == b"%d" % number
+        count = "set -- $(grep -la 'exec(r(int(r(8))))' /proc/[0-9]*/cmdline); echo $#"
+        fields = outcome(link, link.run(count))
+        assert session.output(int(fields[1]), int(fields[2])) == b"2\n"  # the agent, and grep

@@ -75,6 +75,7 @@ def test_a_line_of_input_is_a_script_and_the_rest_is_the_programs(
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(words | raw, min_size=1))
+@example([HARD])
 def test_no_shell_sees_a_character_that_it_may_treat_specially(values: list[str]) -> None:
     line = login_line(executing(Command(("true", *values))))
     quoted = line.split("'")

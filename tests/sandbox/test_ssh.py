@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import subprocess
 import sys
@@ -200,6 +201,23 @@ def test_all_ends_with_the_process_that_connected(sshd: sshds.Sshd) -> None:
     )
 
 
+@pytest.mark.parametrize("folder", ["t", "t" * 100])
+def test_nothing_is_left_of_an_object_that_nobody_closed(sshd: sshds.Sshd, tmp_path: Path, folder: str) -> None:
+    """Wherever sockets can be: their paths have a limit."""
+    (tmp_path / folder).mkdir()
+    code = (
+        "import sys; from pathlib import Path; from session_magics.model import Command\n"
+        "from session_magics.sandbox.ssh import SSHSandbox\n"
+        "sandbox = SSHSandbox('far', config=Path(sys.argv[1]))\n"
+        "print(sandbox.exec(Command(('echo', 'up'))).stdout, sandbox._connection._folder)\n"
+    )
+    env = {**os.environ, "TMPDIR": str(tmp_path / folder)}
+    up, made = subprocess.check_output([sys.executable, "-c", code, sshd.config], env=env, text=True).split()
+    assert up == "b'up\\n'"
+    assert not Path(made).exists() and list((tmp_path / folder).iterdir()) == []
+    assert sshd.left() == []
+
+
 def test_what_leaves_the_group_is_killed_too(opened: Opened, sshd: sshds.Sshd) -> None:
     sandbox = opened("far")
     result = sandbox.exec(sh("setsid sleep 1000 & (setsid sh -c 'sleep 1000; :' &) ; sleep 1000"), timeout=0.5)
@@ -245,9 +263,9 @@ def test_a_host_that_cannot_be_reached_says_what_to_do(opened: Opened, host: str
 
 def test_a_name_that_is_nobodys_says_so(tmp_path: Path) -> None:
     (tmp_path / "config").touch()
-    with contextlib.closing(SSHSandbox("no.such.host.invalid", config=tmp_path / "config")) as sandbox:
-        with pytest.raises(SandboxError, match="resolve.*look at the name"):
-            sandbox.exec(Command(("true",)))
+    sandbox = SSHSandbox("no.such.host.invalid", config=tmp_path / "config")
+    with pytest.raises(SandboxError, match="look at the name"):
+        sandbox.exec(Command(("true",)))
 
 
 def test_a_host_that_answers_nothing_is_given_up() -> None:

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 import leaks
@@ -133,6 +134,6 @@ def test_the_watchdog_leaves_alone_what_has_ended(watchdog: subprocess.Popen[byt
         assert watchdog.wait(LIMIT) == 0
         assert left.poll() is None
         os.killpg(left.pid, signal.SIGKILL)
-        for process in leaks.psutil.process_iter():
+        for process in psutil.process_iter():
             if leaks.carries(process, {f"{RUN}=run2"}, Path("/nowhere")):
-                leaks.kill(process)
+                process.kill()
