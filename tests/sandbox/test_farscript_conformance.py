@@ -1,18 +1,61 @@
-"""The scripts for places without Python keep the contract of backends: checked at a place that is this machine."""
+"""The scripts for places without Python keep the contract of backends: next door, and on a host behind ssh."""
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import sshds
 from farplaces import NextDoor, PlacedBackend
+from session_magics.model import Lost
 from session_magics.registry import Registry
+from session_magics.sandbox import Probe
+from session_magics.sandbox.ssh import SSHSandbox
 from session_magics.testing import CHECKS, Rig
+from session_magics.testing.behaviour import BEHAVIOURS
+
+sshd = sshds.sshd
+Check = Callable[[Rig], None]
+every_check = pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_a_session_run_by_the_scripts(check: Callable[[Rig], None], root: Path, tmp_path: Path) -> None:
-    place = NextDoor(tmp_path, python=None)
-    check(Rig(Registry(root, backend=PlacedBackend(place))))
+def argv_there(behaviour: str, *words: str) -> tuple[str, ...]:
+    return ("python3", "-I", "-S", "-u", "-c", BEHAVIOURS, behaviour, *words)
+
+
+class WithoutPython(SSHSandbox):
+    """A host whose Python is kept from us."""
+
+    def probe(self) -> Probe:
+        return dataclasses.replace(super().probe(), python=None)
+
+
+@every_check
+def test_next_door(check: Check, root: Path, tmp_path: Path) -> None:
+    check(Rig(Registry(root, backend=PlacedBackend(NextDoor(tmp_path, python=None)))))
+
+
+@every_check
+def test_over_ssh(check: Check, root: Path, sshd: sshds.Sshd) -> None:
+    with contextlib.closing(WithoutPython("far", config=sshd.config)) as place:
+        check(Rig(Registry(root, backend=PlacedBackend(place)), argv=argv_there))
+    assert sshd.left() == []
+
+
+def test_a_killed_connection_is_a_loss_and_leaves_nothing(root: Path, sshd: sshds.Sshd) -> None:
+    with contextlib.closing(WithoutPython("far", config=sshd.config)) as place:
+        registry = Registry(root, backend=PlacedBackend(place))
+        session = registry.shell("cells", shell="bash", lifetime="detached", rc=False)
+        with session.link() as link:
+            link.run("sleep 100")
+            assert sshd.kill_connections()
+            deadline = time.monotonic() + 5.0
+            while not isinstance(session.state(), Lost):
+                assert time.monotonic() < deadline, session.state()
+                time.sleep(0.01)
+    assert sshd.left() == []
