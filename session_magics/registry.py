@@ -40,6 +40,7 @@ from session_magics.model import (
     describe,
 )
 from session_magics.programs import DIALECTS, find_shell
+from session_magics.sandbox import Sandbox
 from session_magics.session import GRACE, Session
 from session_magics.starting import Starting
 from session_magics.store import Store
@@ -168,22 +169,24 @@ class Registry(Starting):
             session = self._running_shell(name, shell, place)
             if session is not None:
                 return session
-            program, dialect = find_shell(shell or "bash") if place is None else self._far_shell(place, shell)
-            spec = Spec(
-                id="",
-                name=name,
-                argv=(program,),
-                cwd=cwd or "",
-                env_names=tuple(sorted(env or {})),
-                labels=dict(labels or {}),
-                size=size or DEFAULT_SIZE,
-                lifetime=lifetime,
-                shell=dialect,
-                backend=AUTO,
-                on=place,
-            )
+            id = self.store.new_id()
             try:
-                return self._start(spec, env or {}, rc=rc)
+                with self._there(place, id) as sandbox:
+                    program, dialect = find_shell(shell or "bash") if sandbox is None else _far_shell(sandbox, shell)
+                    spec = Spec(
+                        id=id,
+                        name=name,
+                        argv=(program,),
+                        cwd=cwd or "",
+                        env_names=tuple(sorted(env or {})),
+                        labels=dict(labels or {}),
+                        size=size or DEFAULT_SIZE,
+                        lifetime=lifetime,
+                        shell=dialect,
+                        backend=AUTO,
+                        on=place,
+                    )
+                    return self._start(spec, env or {}, rc=rc, place=sandbox)
             except SessionExists:  # another process was faster: use its shell once that is up
                 there = self.find(name)
                 if there is not None and there.state() not in (STARTING,) and not there.info().running:
@@ -223,19 +226,6 @@ class Registry(Starting):
 
         place = read_place(text, self.store.root)
         return None if place.kind == "local" else str(place)
-
-    def _far_shell(self, place: str, shell: str | None) -> tuple[str, str]:
-        """The path of a shell at a place and its dialect: the one asked for, or the first that is there."""
-        from session_magics.sandbox.places import open_place, read_place
-
-        sandbox = open_place(read_place(place, self.store.root))
-        with closing(sandbox):
-            shells = sandbox.probe().shells
-        name = shell or next((one for one in FAR_SHELLS if one in shells), "bash")
-        program = shell if shell and "/" in shell else shells.get(name)
-        if program is None:
-            raise UsageMistake(f"no shell {name!r} at {place}: it has {', '.join(shells) or 'none'}")
-        return program, DIALECTS.get(os.path.basename(program), "sh")
 
     def _running_shell(self, name: str, shell: str | None, place: str | None) -> Session | None:
         session = self.find(name)
@@ -295,15 +285,11 @@ class Registry(Starting):
         if again != spec:
             spec = again
             self.store.write_spec(spec)
-        self._launch(
-            self._to_start(
-                spec,
-                session.directory,
-                {**tool_env, **(env or {})},
-                generation=self.store.next_generation(spec.id),
-                parent=parent,
-            )
-        )
+        with self._there(spec.on, spec.id) as place:
+            given = {**tool_env, **(env or {})}
+            generation = self.store.next_generation(spec.id)
+            start = self._to_start(spec, session.directory, given, generation=generation, parent=parent, place=place)
+            self._launch(start)
         return session
 
     def _state(self, session: Session) -> State:
@@ -338,3 +324,13 @@ class Registry(Starting):
                 raise StartFailed(session.name, failed.reason) from None
             return False
         return True
+
+
+def _far_shell(place: Sandbox, shell: str | None) -> tuple[str, str]:
+    """The path of a shell at a place and its dialect: the one asked for, or the first that is there."""
+    shells = place.probe().shells
+    name = shell or next((one for one in FAR_SHELLS if one in shells), "bash")
+    program = shell if shell and "/" in shell else shells.get(name)
+    if program is None:
+        raise UsageMistake(f"no shell {name!r} at {place.place}: it has {', '.join(shells) or 'none'}")
+    return program, DIALECTS.get(os.path.basename(program), "sh")

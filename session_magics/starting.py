@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from session_magics.model import (
     describe,
 )
 from session_magics.programs import check_command
+from session_magics.sandbox import Sandbox
 from session_magics.session import Session
 from session_magics.store.names import name_key
 
@@ -43,15 +45,20 @@ class Starting(Endings):
         again: tuple[str, ...] = (),
         conversation: str | None = None,
         rc: bool = True,
+        place: Sandbox | None = None,
     ) -> Session:
-        """Start what the spec says; its id, owner, and moment, are filled in here. For the rest see ``Start``."""
+        """Start what the spec says; its owner, moment, and id if it has none, are filled in here. See ``Start``."""
+        if spec.on is not None and place is None:
+            spec = replace(spec, id=self.store.new_id())
+            with self._there(spec.on, spec.id) as place:
+                return self._start(spec, env, rc=rc, place=place)
         name, shell = check_name(spec.name), spec.shell is not None
         check_command(Command(spec.argv, spec.cwd, env))
         owner = self.owner if spec.lifetime == "kernel" else None
         cwd = spec.cwd if spec.on else os.path.abspath(os.path.expanduser(spec.cwd or "."))
         spec = replace(
             spec,
-            id=self.store.new_id(),
+            id=spec.id or self.store.new_id(),
             cwd=cwd,
             size=check_size(spec.size),
             owner=owner,
@@ -62,9 +69,26 @@ class Starting(Endings):
         self._clear_shadow(name, owner)
         key = name_key(name, owner)
         directory = self._recorded(spec, key, conversation)
-        self._launch(self._to_start(spec, directory, env, rc=rc, again=again, parent=parent))
+        self._launch(self._to_start(spec, directory, env, rc=rc, again=again, parent=parent, place=place))
         self.store.sweep_now_and_then()
         return Session(self.store, self.backend, name, spec.id)
+
+    @contextlib.contextmanager
+    def _there(self, on: str | None, id: str) -> Iterator[Sandbox | None]:
+        """The place of a session that is started within the block: what is made there goes if that fails."""
+        if on is None:
+            yield None
+            return
+        from session_magics.sandbox.places import open_place, read_place  # most sessions are here
+
+        place = open_place(read_place(on, self.store.root), session=id)
+        try:
+            yield place
+        except BaseException:
+            with contextlib.suppress(SandboxError):
+                place.close()
+            raise
+        place.let_go()
 
     def _to_start(self, spec: Spec, directory: Path, env: Mapping[str, str | None], **more: Any) -> Start:
         """What is on record, as its backend is told of it."""
@@ -72,9 +96,6 @@ class Starting(Endings):
         if spec.on is None:
             more["env"] = environment(env, session_id=spec.id, shell=shell)
         else:
-            from session_magics.sandbox.places import open_place, read_place  # most sessions are here
-
-            more["place"] = open_place(read_place(spec.on, self.store.root), session=spec.id)
             more["env"], more["unset"] = far_environment(env, session_id=spec.id, shell=shell)
         key = name_key(spec.name, spec.owner)
         return Start(
@@ -113,7 +134,8 @@ class Starting(Endings):
             return None
         state, run = self.store.observed(spec.parent)
         if isinstance(state, Running) and run is not None:
-            return run.pid, run.tick
+            # Of a program elsewhere there is a process here that holds the session, and ends with it.
+            return (run.pid, run.tick) if self.store.spec(spec.parent).on is None else (run.holder, run.holder_tick)
         key = next((key for key, id in self.store.names().items() if id == spec.parent), None)
         if key is None:
             raise UsageMistake(f"{spec.name!r} ends with a session that was removed: start it anew")

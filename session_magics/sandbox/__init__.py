@@ -119,5 +119,8 @@ class Sandbox(Protocol):
         Only for what lives as long as a session: a container made for it. It may be run again, and when all is gone.
         """
 
+    def let_go(self) -> None:
+        """Give up what this object has here, and leave what it made there to a session, which ends with ``cleanup``."""
+
     def close(self) -> None:
         """Kill what still runs through this object, and give up what was made for it; idempotent."""

@@ -135,6 +135,10 @@ class DockerSandbox:
         """See Sandbox."""
         return self._client("remove", container=self._name) if self._name else ()
 
+    def let_go(self) -> None:
+        """See Sandbox."""
+        self._engine.hang_up()
+
     def close(self) -> None:
         """See Sandbox. In a container that exists, that is all that was started through this object."""
         try:

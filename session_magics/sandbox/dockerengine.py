@@ -108,10 +108,14 @@ class Engine:
                         _remove(client, self._found[0])
             finally:
                 self._found = None
-                with self._connecting:
-                    if self._client is not None and self._given is None:
-                        self._client.close()
-                        self._client = None
+                self.hang_up()
+
+    def hang_up(self) -> None:
+        """Close our client; a later call makes another one."""
+        with self._connecting:
+            if self._client is not None and self._given is None:
+                self._client.close()
+                self._client = None
 
     def _sdk(self) -> Any:
         with self._connecting:

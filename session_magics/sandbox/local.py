@@ -73,6 +73,9 @@ class LocalSandbox:
         """See Sandbox."""
         return ()
 
+    def let_go(self) -> None:
+        """See Sandbox."""
+
     def close(self) -> None:
         """See Sandbox."""
         self._programs.close()

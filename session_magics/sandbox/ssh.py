@@ -193,6 +193,10 @@ class SSHSandbox:
             with contextlib.suppress(SandboxError):
                 self.exec(Command(("sh", "-c", _REMOVE, "sh", *self._kept)), timeout=CLOSE)
             self._kept.clear()
+        self.let_go()
+
+    def let_go(self) -> None:
+        """See Sandbox. Programs that run through this object end."""
         with self._lock:
             connection, self._connection = self._connection, None
             live, self._live = self._live, set()
