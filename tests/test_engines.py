@@ -35,8 +35,8 @@ from session_magics.model import Exited, Running, SessionInfo
 from session_magics.store.names import at_engine, check_key, engine_address
 from terminals import CLI
 
-SOON = 3.0
-"""Seconds within which anything is done that needs nobody's time limit; alone on a machine it takes 0.1."""
+SOON = 15.0
+"""Seconds within which anything is done that needs nobody's time limit: 0.3 on a machine that does nothing else."""
 
 
 @pytest.fixture(scope="module")
@@ -248,7 +248,7 @@ def test_follow_gives_every_byte_and_leaves_the_engine_free(cluster: LocalCluste
     while thread.is_alive():
         began = time.monotonic()
         cluster.pid(2)
-        assert time.monotonic() - began < 1.0
+        assert time.monotonic() - began < ANSWER_LIMIT
         if got.endswith(b"end\r\n"):
             session.send("\r")
             thread.join(SOON)
@@ -257,15 +257,21 @@ def test_follow_gives_every_byte_and_leaves_the_engine_free(cluster: LocalCluste
 
 
 @contextmanager
-def busy(cluster: LocalCluster, engine: int) -> Iterator[Any]:
-    """An engine that is in the middle of something, for twice as long as an answer may take."""
+def busy(cluster: LocalCluster, engine: int) -> Iterator[None]:
+    """An engine that is in the middle of something."""
+    over = cluster.ipython / "over"
     client = cluster.client()
     try:
-        work = client[engine].apply_async(time.sleep, 2 * ANSWER_LIMIT)
-        yield work
-        work.get(4 * ANSWER_LIMIT)
+        code = f"import os, time\nwhile not os.path.exists({str(over)!r}): time.sleep(0.02)"
+        work = client[engine].apply_async(exec, code)
+        try:
+            yield
+        finally:
+            over.touch()
+            work.get(SOON)
     finally:
         client.close()
+        over.unlink()
 
 
 def test_a_busy_engine_is_one_line_and_forgets_what_it_did_not_come_to(cluster: LocalCluster) -> None:
@@ -276,11 +282,11 @@ def test_a_busy_engine_is_one_line_and_forgets_what_it_did_not_come_to(cluster: 
     with busy(cluster, 1):
         waiting.start()  # it has patience
         began = time.monotonic()
-        late = subprocess.Popen((*CLI, "start", "late", "--on", "engine:1", "ls"), stderr=subprocess.DEVNULL)
-        status, out, err = run("list", "--engines")
+        with subprocess.Popen((*CLI, "start", "late", "--on", "engine:1", "ls"), stderr=subprocess.DEVNULL) as late:
+            status, out, err = run("list", "--engines")
+        assert late.returncode == 1
         assert (status, err.count("\n")) == (0, 1) and time.monotonic() - began < ANSWER_LIMIT + SOON
         assert err.startswith("session-magics: engine 1: no answer within 5 s: it does other work") and "web" in out
-        assert late.wait(SOON) == 1
         with pytest.raises(WaitTimeout):
             session.wait(0.3)
         assert run("stop", "web@engine:0", "--now")[0] == 0
