@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 LOOK_PAUSE = 0.1
 """Seconds between two looks at the tree there; one takes 2 to 50 ms of that place's time."""
 
+LOST_LIMIT = 3.0
+"""Seconds without a connection after which a stop waits for no end any more."""
+
 
 class FarStopping:
     """See Stopping: one stop at a time, joined by whoever asks meanwhile."""
@@ -25,7 +28,7 @@ class FarStopping:
         self._holder = holder
         self._calls: list[Callable[[list[int]], None]] = []
         self._timer: Timer | None = None
-        self._deadline = self._forced = 0.0
+        self._deadline = self._forced = self._cut_off = 0.0
         self._empty = self._looking = False
         self.active = False
         """Whether a stop is under way."""
@@ -37,7 +40,8 @@ class FarStopping:
         now = time.monotonic()
         by = now if hurry else now + grace
         if not self.active:
-            self.active, self._empty, self._forced, self._deadline = True, False, 0.0, by
+            self.active, self._empty, self._deadline = True, False, by
+            self._forced = self._cut_off = 0.0
         self._deadline = min(self._deadline, by)
         self.step()
 
@@ -50,6 +54,11 @@ class FarStopping:
         if not isinstance(terminal, FarTerminal) or not terminal.control.live:
             if self._holder.settled:
                 self._done([])
+                return
+            now = time.monotonic()
+            self._cut_off = self._cut_off or now
+            if now - self._cut_off > LOST_LIMIT:
+                self._holder.lose("its connection broke while it was being ended; what ran there may still run")
             else:  # that it is lost is told in a moment
                 self._timer = self._holder.loop.later(LOOK_PAUSE, self.step)
             return
