@@ -140,8 +140,7 @@ class Engine:
 
     def _made(self) -> tuple[str, str]:
         docker, wish = _docker(), self._wish
-        with _own_client(self._place, self._given, MAKING) as client:
-            made = None
+        with _own_client(self._place, self._given, MAKING) as client, contextlib.ExitStack() as unless_it_runs:
             try:
                 made = client.containers.create(
                     wish.image,
@@ -157,19 +156,20 @@ class Engine:
                     memswap_limit=wish.memory,
                     nano_cpus=None if wish.cpus is None else round(wish.cpus * 1e9),
                 )
+                unless_it_runs.callback(_remove, client, made.id)
                 made.start()
-                return made.id, client.api.inspect_container(made.id)["Config"].get("WorkingDir") or "/"
+                told = client.api.inspect_container(made.id)
             except docker.errors.ImageNotFound:
                 raise UsageMistake(
                     f"{self._place}: there is no image {wish.image!r} here: docker pull {wish.image}"
                 ) from None
             except docker.errors.APIError as refusal:
-                if made is not None:
-                    _remove(client, made.id)
-                text = _one_line(str(refusal.explanation))
                 if refusal.is_client_error():
+                    text = _one_line(str(refusal.explanation))
                     raise UsageMistake(f"{self._place}: no container can be made: {text}") from None
                 raise
+            unless_it_runs.pop_all()
+        return made.id, told["Config"].get("WorkingDir") or "/"
 
 
 def container_of(place: str, session: str) -> str:
