@@ -25,6 +25,7 @@ from session_magics.backends.far import FarBackend
 from session_magics.errors import SandboxError, SessionError
 from session_magics.holder import processes, trees
 from session_magics.log import EventReader, LogReader
+from session_magics.run import run_cell
 from session_magics.testing import Rig
 from session_magics.testing.rig import outcome
 from test_conformance import Check, every_check
@@ -74,6 +75,19 @@ def faults(session: Session) -> list[object]:
 @every_check
 def test_the_far_backend(check: Check, there: Registry) -> None:
     check(Rig(there))
+
+
+def test_nothing_behind_the_end_of_a_cell_is_seen_before_its_status(there: Registry) -> None:
+    """A hook of the prompt prints at once, and was shown as the cell's in one of some cells."""
+    session = there.shell("s", shell="bash", rc=False)
+    run_cell(session, "PROMPT_COMMAND='echo HOOK'")
+    with contextlib.closing(session.attach()) as shell:
+        for _ in range(rounds(100, 1000)):
+            cell, seen = shell.cell("echo x"), 0
+            while cell.result is None:
+                cell.receive(0)
+                seen = max(seen, 0 if cell.result else cell.available)
+            assert seen <= cell.result.end
 
 
 # ---------------------------------------------------------------- connections that drop
