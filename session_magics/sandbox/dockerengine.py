@@ -173,12 +173,12 @@ class Engine:
 
 
 def container_of(place: str, session: str) -> str:
-    """Id of the container that was made for a session; SandboxError if there is none."""
+    """Short id of the container that was made for a session; SandboxError if there is none."""
     with _own_client(place, None, ANSWER) as client, Engine(place, Wish()).errors():
         found = client.containers.list(filters={"label": f"{LABEL}={session}"})
         if not found:
             raise SandboxError(place, "the session's container is gone: it is removed when the session has ended")
-        return str(found[0].id)
+        return str(found[0].short_id)
 
 
 def _docker() -> Any:
