@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ LABEL = "session-magics"
 MAKING = 60.0
 """Seconds for the engine to make and start a container, whose image is there already."""
 DEFAULT_HOST = "unix:///var/run/docker.sock"
+SYSTEM_REASON = re.compile(r"(?:Error\(\d+, '|\[Errno -?\d+\] )([^)'\"]+)")
+"""What the system said, in what the SDK makes of it when there is no engine."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,7 @@ class Engine:
         """Id of the container, which is made if there is none yet, and its directory for programs."""
         with self._lock:
             if self._found is None:
+                _ = self.host  # refuses one that nothing here can speak to, before the SDK says so in its own words
                 with self.errors():
                     self._found = self._existing() if self._wish.container else self._made()
             return self._found
@@ -195,7 +199,10 @@ def _connected(place: str, timeout: float) -> Any:
     try:
         return docker.from_env(timeout=timeout)
     except docker.errors.DockerException as error:
-        raise SandboxError(place, f"no docker engine: {_one_line(str(error))}") from None
+        host, reason = os.environ.get("DOCKER_HOST") or DEFAULT_HOST, SYSTEM_REASON.search(str(error))
+        why = reason[1] if reason else _one_line(str(error))
+        hint = "start it, ask for the right to use it, or set DOCKER_HOST"
+        raise SandboxError(place, f"no docker engine at {host} ({why}): {hint}") from None
 
 
 @contextlib.contextmanager
