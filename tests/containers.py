@@ -15,7 +15,7 @@ from session_magics.model import Command
 from session_magics.sandbox import Process
 from session_magics.sandbox.docker import DockerSandbox
 
-# Seconds within which what has failed is to be known, as the issue asks.
+# Seconds within which what has failed is to be known.
 KNOWN = 5.0
 # Seconds that a program gets to come up or end.
 LIMIT = 20.0
