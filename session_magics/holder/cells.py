@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from session_magics.holder.child import Terminal
-    from session_magics.holder.farterminal import FarPipe, FarTerminal
+    from session_magics.holder.farpipe import FarPipe
     from session_magics.holder.logfile import LogWriter
     from session_magics.holder.loop import Loop
 
@@ -69,12 +69,7 @@ class Shell:
 
     def adopt(self, terminal: Terminal, commands: int, *, cwd: bytes) -> None:
         """Take a shell that was just started with ``commands`` as the writing end of its standard input."""
-        self.terminal = terminal
-        self.replaced = self.ready = self._at_prompt = False
-        self._flags = self._traps = b""
-        initial = self.dialect.init(terminal.tty_path)
-        for name, text in self.dialect.files().items():
-            terminal.put(name, text)
+        initial = self._prepare(terminal)
         if self.dialect.keys:
             os.close(commands)
             commands = open_fifo("lines")
@@ -82,22 +77,15 @@ class Shell:
         keys = self.dialect.keys
         self._begin(pipe, Attendant(self.loop, terminal, pipe, keys, lambda: self._deaf(terminal)), initial, cwd)
 
-    def adopt_far(self, terminal: FarTerminal, *, cwd: bytes) -> None:
-        """Take a shell that was just started in another place."""
-        from session_magics.holder.farattendant import FarAttendant  # only where there is another place
-
+    def _prepare(self, terminal: Terminal) -> bytes:
+        """Forget the shell before; the first words for this one."""
         self.terminal = terminal
         self.replaced = self.ready = self._at_prompt = False
         self._flags = self._traps = b""
-        self.dialect.directory, terminal.take_records = terminal.directory, self._take_records
         initial = self.dialect.init(terminal.tty_path)
         for name, text in self.dialect.files().items():
             terminal.put(name, text)
-        attendant = FarAttendant(self.loop, terminal, lambda: self._deaf(terminal), self._is_replaced)
-        self._begin(terminal.commands, attendant, initial, cwd)
-
-    def _is_replaced(self) -> None:
-        self.replaced = True
+        return initial
 
     def _begin(self, pipe: Pipe | FarPipe, attendant: Attendant, initial: bytes, cwd: bytes) -> None:
         terminal, self._pipe, self._attendant = self.terminal, pipe, attendant
@@ -297,11 +285,7 @@ class Shell:
             # on record first: whoever hears of the end may look there
             if active.begin is not None and not active.announced:
                 self._log_begin(active, active.begin)
-            self.log.event(
-                "end", finished.end, n=finished.number, begin=finished.begin, status=finished.status,
-                state=finished.state, seconds=round(finished.duration, 6),
-                cwd=finished.cwd.decode("utf-8", "surrogateescape"),
-            )  # fmt: skip
+            self.log.event("end", finished.end, **finished.record())
         active.request.done(finished)
         self._changed()
         self._next()
@@ -339,11 +323,9 @@ class Shell:
             active.request.put_back = True
             self.waiting.insert(0, active.request)
             return
-        begin = self.log.end if active.begin is None else active.begin
-        finished = Finished(active.cell.number, begin, self.log.end if active.end is None else active.end)
+        finished = active.cut_short(self.log.end, self.cwd)
         finished.status = -signal if signal else code
         finished.state = "replaced" if self.replaced else "exited"
-        finished.cwd, finished.duration = self.cwd, time.monotonic() - active.started
         self._conclude(active, finished)
 
     def abandon(self) -> None:

@@ -56,6 +56,13 @@ class Finished:
         plain = (self.number, self.begin, self.end, self.status, self.state, f"{self.duration:.6f}", int(self.exact))
         return [*[str(one).encode() for one in plain], self.cwd, self.restarted, *self.values]
 
+    def record(self) -> dict[str, str | int | float]:
+        """What the index keeps of it."""
+        return {
+            "n": self.number, "begin": self.begin, "status": self.status, "state": self.state,
+            "seconds": round(self.duration, 6), "cwd": self.cwd.decode("utf-8", "surrogateescape"),
+        }  # fmt: skip
+
 
 class Active:
     """The command that runs. ``second`` is what the shell gets once it has begun."""
@@ -92,6 +99,13 @@ class Active:
         finished = Finished(self.cell.number, self.begin, self.end)
         finished.status, finished.cwd, finished.exact = code, rest.partition(b"\t")[2], self.exact
         finished.duration, finished.values = self.ended - self.started, self.values
+        return finished
+
+    def cut_short(self, log_end: int, cwd: bytes) -> Finished:
+        """How it ended with its shell; status and state are still to be told."""
+        begin = log_end if self.begin is None else self.begin
+        finished = Finished(self.cell.number, begin, log_end if self.end is None else self.end)
+        finished.cwd, finished.duration = cwd, time.monotonic() - self.started
         return finished
 
     @property
