@@ -60,7 +60,7 @@ class Holder:
         self._answerer = Answerer(self.loop)
         self._escalation = Escalation()
         self._input = InputQueue(self.loop, self._watch_terminal)
-        self._ended: tuple[int | None, int | None] | None = None
+        self.outcome: tuple[int | None, int | None] | None = None  # code and signal of the program that has ended
         self._drain: tuple[float, float] | None = None  # when the last output came, and when draining began
         self._loss = ""  # why the outcome of the program will never be known
         self._since = self.began = 0.0  # wall clock to be shown, monotonic to be reckoned with
@@ -114,7 +114,7 @@ class Holder:
     def take(self, terminal: Terminal, *, first: bool = False) -> None:
         """The program runs on this terminal."""
         self.terminal = terminal
-        self._ended, self._drain, self.over, self.failure, self._loss = None, None, False, "", ""
+        self.outcome, self._drain, self.over, self.failure, self._loss = None, None, False, "", ""
         self._last_words = None
         self._since, self.began = time.time(), time.monotonic()
         self.loop.watch(terminal.pty_fd, self._terminal_event)
@@ -175,14 +175,14 @@ class Holder:
         return self.terminal is not None and self._input.put(self.terminal, data)
 
     def _watch_terminal(self, events: int) -> None:
-        if self.terminal is not None and self.terminal.pty_fd >= 0 and self._ended is None:
+        if self.terminal is not None and self.terminal.pty_fd >= 0 and self.outcome is None:
             self.loop.watch(self.terminal.pty_fd, self._terminal_event, events)
 
     def interrupt(self) -> None:
         """Interrupt what runs in the foreground; of a shell, only a command of a cell."""
         if self.shell is not None:
             self.shell.interrupt()
-        elif self.terminal is not None and self._ended is None:
+        elif self.terminal is not None and self.outcome is None:
             self._escalation.interrupt(self.terminal)
 
     def resize(self, rows: int, columns: int) -> None:
@@ -206,7 +206,7 @@ class Holder:
             if not pid:
                 break
             self.restarts.reaped(pid)
-            if self.terminal is not None and self.terminal.is_end(pid) and self._ended is None:
+            if self.terminal is not None and self.terminal.is_end(pid) and self.outcome is None:
                 code = os.waitstatus_to_exitcode(status)
                 self.ended(code if code >= 0 else None, -code if code < 0 else None)
         self.stopping.step()
@@ -214,7 +214,7 @@ class Holder:
 
     def ended(self, code: int | None, signal: int | None) -> None:
         """The program has ended like this; what it has written may not all have come yet."""
-        self._ended = (code, signal)
+        self.outcome = (code, signal)
         if self.terminal is not None:
             self.terminal.release()
         self._drain = (time.monotonic(), time.monotonic())
@@ -246,10 +246,10 @@ class Holder:
 
     def _output_over(self) -> None:
         """Both the status and the last byte are here."""
-        if self._ended is None or self._drain is None:
+        if self.outcome is None or self._drain is None:
             return
         self._drain = None
-        code, signal = self._ended
+        code, signal = self.outcome
         if self.shell is not None:
             ready = self.shell.ready
             self.shell.died(code, signal, again=not self.stopping.active)
@@ -270,7 +270,7 @@ class Holder:
 
     def write_end(self) -> None:
         """Record how this generation ended."""
-        code, signal = self._ended or (None, None)
+        code, signal = self.outcome or (None, None)
         statefiles.write_exit(self.generation, "signal" if signal else "code", signal or code or 0)
 
     def leave(self) -> None:
@@ -311,7 +311,7 @@ class Holder:
 
     def leader(self) -> int:
         """Pid of the program, 0 if there is none."""
-        return self.terminal.pid if self.terminal and self._ended is None else 0
+        return self.terminal.pid if self.terminal and self.outcome is None else 0
 
     def stop(self, grace: float, then: Callable[[list[int]], None] | None = None, *, hurry: bool = False) -> None:
         """End the whole tree; ``then`` is called with the survivors."""

@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from session_magics.holder.child import Terminal
     from session_magics.holder.farstart import FarStart
     from session_magics.holder.holder import Holder
     from session_magics.holder.loop import Timer
@@ -121,16 +122,12 @@ class Restarts:
         if self.starting is not None:
             return
         holder.launch.argv = holder.launch.again or holder.launch.argv
-        self.record = {}
         holder.loop.go_on()
         before = holder.let_go()
         if holder.launch.control:
-            from session_magics.holder.opening import start_away
-
-            holder.over = False
-            self.starting = start_away(holder.shell, holder.loop, holder.launch, holder.size, holder, self._arrived)
-            self.starting.begin(before)
+            self._again_away(before)
             return
+        self.record = {}
         if before is not None:
             before.close()
         self._count()
@@ -140,6 +137,18 @@ class Restarts:
             self.fail(str(error))
         self._over()
 
+    def _again_away(self, before: Terminal | None) -> None:
+        from session_magics.holder.opening import start_away
+
+        holder = self._holder
+        if holder.over and holder.outcome is not None:  # on request; the state is that before a restart by policy
+            code, signal = holder.outcome
+            self.record = {"code": code, "signal": signal, "ended": time.time(), "until": time.time()}
+            holder.write_run()
+        holder.over = False
+        self.starting = start_away(holder.shell, holder.loop, holder.launch, holder.size, holder, self._arrived)
+        self.starting.begin(before)
+
     def _count(self) -> None:
         self._holder.generation += 1
         self._holder.log.event("restart", generation=self._holder.generation)
@@ -147,6 +156,7 @@ class Restarts:
     def _arrived(self, failure: str) -> None:
         """The program runs in the other place, or not."""
         holder, start, self.starting = self._holder, self.starting, None
+        self.record = {}
         self._count()
         if failure or start is None or start.terminal is None:
             self.fail(failure)
@@ -199,6 +209,7 @@ class Restarts:
     def _given_up(self) -> None:
         """Nothing is left of a start that was under way: the program has ended as it did before."""
         holder, self.starting = self._holder, None
+        self.record = {}
         if holder.shell is not None:
             holder.shell.abandon()
             holder.write_end()
