@@ -212,6 +212,8 @@ class Shell:
                 self.environment = body
             elif kind == b"X":
                 self.cwd = body
+                if active is not None:
+                    active.leaves = True
             elif kind == b"R":
                 self._prompts()
             elif kind == b"B" and (active is None or active.told):
@@ -306,6 +308,8 @@ class Shell:
         active, self.terminal = self.active, None
         self._close_pipe()
         code = code or (active.exit_status if active else 0)
+        if active is not None and not signal and active.replaced_itself:
+            self.replaced = True
         how = f"was killed by signal {signal}" if signal else f"ended with status {code}"
         starting = active.request if active is not None else next(iter(self.waiting), None)
         if starting is not None and starting.hidden and starting.text == self.dialect.start_up:

@@ -73,6 +73,7 @@ class Active:
         self.end: int | None = None
         self.started = time.monotonic()
         self.told = False  # record B has come
+        self.leaves = False  # the shell has told that it ends itself
         self.body: bytes | None = None  # of record E
         self.ended = 0.0
         self.exit_status = 0  # that the shell is going to end with, of one whose process does not tell
@@ -100,6 +101,14 @@ class Active:
         finished.status, finished.cwd, finished.exact = code, rest.partition(b"\t")[2], self.exact
         finished.duration, finished.values = self.ended - self.started, self.values
         return finished
+
+    @property
+    def replaced_itself(self) -> bool:
+        """Whether the shell that is gone had become another program: it had no last word, and the text says so.
+
+        Its silence alone does not tell, as a trap of the user's may have taken the place of ours.
+        """
+        return self.begin is not None and not self.leaves and b"exec" in self.request.text
 
     def cut_short(self, log_end: int, cwd: bytes) -> Finished:
         """How it ended with its shell; status and state are still to be told."""

@@ -64,7 +64,8 @@ class FarTerminal(Terminal):
         self.started = self.failure = b""
         """Pid and terminal of the program there once it runs, or why it does not."""
         self._image = b""
-        self._typed = False
+        self._typed = self._ahead = 0  # bytes since the last command began, and those of them when none ran
+        self._idle = True
         self._line_by_line = True
         self._over = False
         self._left = True  # whether processes are there, as far as is known
@@ -136,8 +137,15 @@ class FarTerminal(Terminal):
         """See Terminal."""
         if self.tty_fd < 0:
             return len(data)
-        self._typed = True
-        return super().write(data)
+        count = super().write(data)
+        self._typed += count
+        if self._idle:
+            self._ahead += count
+        return count
+
+    def idle(self) -> None:
+        """No command runs: what is typed from now on is for none."""
+        self._idle = True
 
     def canonical(self) -> bool:
         """See Terminal; as it was when last asked."""
@@ -149,9 +157,13 @@ class FarTerminal(Terminal):
         self.control.tell(b"S", b"%d" % rows, b"%d" % columns)
 
     def reset(self) -> None:
-        """See Terminal; done there before whatever the shell is told next."""
-        self.control.tell(b"R", b"%d" % self._typed)
-        self._typed = False
+        """See Terminal; done there before whatever the shell is told next.
+
+        Keys travel by the other connection: those that were typed while no command ran are waited for there.
+        """
+        self.control.tell(b"R", b"%d" % self._typed if self._ahead else b"any" if self._typed else b"none")
+        self._typed = self._ahead = 0
+        self._idle = False
 
     def put(self, name: str, data: bytes) -> None:
         """See Terminal."""
