@@ -10,8 +10,8 @@ terminal script tells them apart, as a shell with job control says a word about 
 where the signal was INT. Of PIPE none says anything: 141 counts as a status.
 
 Only builtins and cat, chmod, kill, mkdir, mkfifo, rm, sleep, stty, tty are used; grep makes it faster, and where there
-is dd, keys that are on their way are waited for. What leads a
-session opens no terminal, which could become its own: that is left to subshells.
+is dd, keys that are on their way are waited for. What leads a session opens no terminal, which could become its own:
+that is left to subshells.
 """
 
 from __future__ import annotations
@@ -251,11 +251,18 @@ def quoted(text: bytes) -> bytes:
 
 
 def escaped(data: bytes) -> bytes:
-    """The bytes as one word for ``printf %b``, in plain ASCII without spaces."""
-    return b"".join(PLAIN[one] for one in data)
+    """The bytes as the last word of a line, for ``printf %b``: plain ASCII, and spaces inside only.
+
+    Some shells read a pipe byte by byte, so what can stay short does.
+    """
+    text = b"".join(PLAIN[one] for one in data)
+    if text.startswith(b" "):
+        text = SPACE + text[1:]
+    return text[:-1] + SPACE if text.endswith(b" ") else text
 
 
-PLAIN = [bytes((one,)) if 33 <= one < 127 and one != 92 else b"\\0%03o" % one for one in range(256)]
+PLAIN = [bytes((one,)) if 32 <= one < 127 and one != 92 else b"\\0%03o" % one for one in range(256)]
+SPACE = b"\\0040"
 
 
 def run_file(directory: bytes, size: tuple[int, int], marks: tuple[bytes, bytes], *, raw_lines: bool) -> bytes:

@@ -144,8 +144,9 @@ class FarTerminal(Terminal):
         return count
 
     def idle(self) -> None:
-        """No command runs: what is typed from now on is for none."""
+        """No command runs: the modes are brought back, and what is typed from now on is for none."""
         self._idle = True
+        self.control.tell(b"R", b"none")
 
     def canonical(self) -> bool:
         """See Terminal; as it was when last asked."""
@@ -157,11 +158,12 @@ class FarTerminal(Terminal):
         self.control.tell(b"S", b"%d" % rows, b"%d" % columns)
 
     def reset(self) -> None:
-        """See Terminal; done there before whatever the shell is told next.
+        """See Terminal; done there before whatever the shell is told next, and the modes when the last command ended.
 
         Keys travel by the other connection: those that were typed while no command ran are waited for there.
         """
-        self.control.tell(b"R", b"%d" % self._typed if self._ahead else b"any" if self._typed else b"none")
+        if self._typed:
+            self.control.tell(b"R", b"%d" % self._typed if self._ahead else b"any")
         self._typed = self._ahead = 0
         self._idle = False
 
