@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -141,3 +142,35 @@ def test_a_stop_at_any_moment_of_a_restart_by_policy_ends_all(root: Path, tmp_pa
     assert isinstance(session.state(), Exited), session.state()
     until(lambda: not holder.is_running(), "the end of the holder")
     assert left(tmp_path) == []
+
+
+CARRIER = """
+import os, subprocess, sys, time
+there = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE)
+while data := os.read(0, 65536):
+    time.sleep(0.3)
+    there.stdin.write(data)
+    there.stdin.flush()
+there.stdin.close()
+sys.exit(there.wait())
+"""
+
+
+class LongRoad(NextDoor):
+    """What is asked takes its time."""
+
+    def wrap(self, command: Command, *, terminal: bool = False) -> Command:
+        self.before = () if terminal else (sys.executable, "-c", CARRIER)
+        return super().wrap(command, terminal=terminal)
+
+
+def test_a_look_that_a_restart_leaves_unanswered_holds_up_no_later_stop(root: Path, tmp_path: Path) -> None:
+    registry = Registry(root, backend=PlacedBackend(LongRoad(tmp_path, python=None)))
+    session = registry.start("program", Command(("/bin/sh", "-c", "echo up; read x")), lifetime="detached")
+    holder = holder_of(session)
+    with session.link() as link:
+        link.restart(1.0)
+    began = time.monotonic()
+    session.stop(now=True)
+    until(lambda: not holder.is_running(), "the end of the holder")
+    assert time.monotonic() - began < LIMIT / 2
