@@ -66,13 +66,14 @@ class Holder:
         self._since = self.began = 0.0  # wall clock to be shown, monotonic to be reckoned with
         self._subreaper = False
         self._leaving: Timer | None = None
-        self.restarts = Restarts(self)
+        self.restarts: Restarts = Restarts(self)
         self._last_words: float | None = None  # until when what others wrote after the program is waited for
         self.stopping: Stopping | FarStopping = Stopping(self)
         if launch.control:
+            from session_magics.holder.farrestarts import FarRestarts
             from session_magics.holder.farstop import FarStopping
 
-            self.stopping = FarStopping(self)
+            self.stopping, self.restarts = FarStopping(self), FarRestarts(self)
         self.over = False
         self.orphaned = False
         """Whether what the session ends with has ended: nothing starts it again here, where nobody would end it."""

@@ -8,10 +8,7 @@ from session_magics.holder.child import Terminal, spawn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from session_magics.holder.cells import Shell
-    from session_magics.holder.farstart import FarStart
     from session_magics.holder.farterminal import Ends as FarEnds
     from session_magics.holder.farterminal import FarTerminal
     from session_magics.holder.launch import Launch
@@ -59,21 +56,6 @@ def open_away(shell: Shell | None, loop: Loop, launch: Launch, size: tuple[int, 
     terminal = farstart.open_far(loop, launch, size, ends, argv, shell=shell is not None)
     take_away(shell, terminal, launch)
     return terminal
-
-
-def start_away(
-    shell: Shell | None,
-    loop: Loop,
-    launch: Launch,
-    size: tuple[int, int],
-    ends: FarEnds,
-    then: Callable[[str], None],
-) -> FarStart:
-    """The same without waiting; see FarStart."""
-    from session_magics.holder.farstart import FarStart
-
-    argv = launch.argv if shell is None else shell.dialect.argv
-    return FarStart(loop, launch, size, ends, argv, shell=shell is not None, then=then)
 
 
 def take_away(shell: Shell | None, terminal: FarTerminal, launch: Launch) -> None:

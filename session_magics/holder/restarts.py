@@ -123,62 +123,29 @@ class Restarts:
             return
         holder.launch.argv = holder.launch.again or holder.launch.argv
         holder.loop.go_on()
-        before = holder.let_go()
-        if holder.launch.control:
-            self._again_away(before)
-            return
+        self._start(holder.let_go())
+
+    def _start(self, before: Terminal | None) -> None:
+        """Start the program, when its terminal from before is closed."""
         self.record = {}
         if before is not None:
             before.close()
         self._count()
         try:
-            holder.spawn()
+            self._holder.spawn()
         except (SpawnError, OSError) as error:
             self.fail(str(error))
         self._over()
 
-    def _again_away(self, before: Terminal | None) -> None:
-        from session_magics.holder.opening import start_away
-
-        holder = self._holder
-        if holder.over and holder.outcome is not None:  # on request; the state is that before a restart by policy
-            code, signal = holder.outcome
-            self.record = {"code": code, "signal": signal, "ended": time.time(), "until": time.time()}
-            holder.write_run()
-        holder.over = False
-        self.starting = start_away(holder.shell, holder.loop, holder.launch, holder.size, holder, self._arrived)
-        self.starting.begin(before)
-
     def _count(self) -> None:
         self._holder.generation += 1
         self._holder.log.event("restart", generation=self._holder.generation)
-
-    def _arrived(self, failure: str) -> None:
-        """The program runs in the other place, or not."""
-        holder, start, self.starting = self._holder, self.starting, None
-        self.record = {}
-        self._count()
-        if failure or start is None or start.terminal is None:
-            self.fail(failure)
-        else:
-            from session_magics.holder.opening import take_away
-
-            take_away(holder.shell, start.terminal, holder.launch)
-            holder.take(start.terminal)
-            if holder.size != start.size:
-                start.terminal.resize(*holder.size)
-        self._over()
 
     def _over(self) -> None:
         self._holder.ring()
         told, self._told = self._told, []
         for then in told:
             then()
-
-    def reaped(self, pid: int) -> None:
-        """A child of ours has ended."""
-        if self.starting is not None:
-            self.starting.reaped(pid)
 
     def fail(self, reason: str) -> None:
         """Record that the program could not be started again."""
@@ -191,34 +158,19 @@ class Restarts:
         holder.leave()
         holder.ring()
 
-    # ---- giving up
+    def reaped(self, pid: int) -> None:
+        """A child of ours has ended."""
 
     def cancel(self) -> None:
         """Start nothing any more, and forget what was counted: the program is over, if it does not run."""
         holder, waiting, self._waiting = self._holder, self._waiting, None
         self._failures = 0
         self._allowance.clear()
-        if self.starting is not None:
-            self.starting.cancel(self._given_up)
-        elif waiting is not None:
+        if waiting is not None:
             holder.loop.cancel(waiting)
             self.record = {}
             holder.over = True
             holder.write_run()
 
-    def _given_up(self) -> None:
-        """Nothing is left of a start that was under way: the program has ended as it did before."""
-        holder, self.starting = self._holder, None
-        self.record = {}
-        if holder.shell is not None:
-            holder.shell.abandon()
-            holder.write_end()
-        holder.over = True
-        holder.write_run()
-        self._over()
-        holder.stopping.step()
-
     def close(self) -> None:
-        """Leave no start behind."""
-        if self.starting is not None:
-            self.starting.close()
+        """Leave no start behind that is under way."""
