@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from session_magics.holder.child import Terminal
     from session_magics.holder.command import Active
-    from session_magics.holder.farterminal import FarPipe
+    from session_magics.holder.farpipe import FarPipe
     from session_magics.holder.loop import Loop
     from session_magics.holder.pipe import Pipe
 

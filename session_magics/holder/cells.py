@@ -7,11 +7,11 @@ import os
 import time
 
 from session_magics.holder.attendant import Attendant
-from session_magics.holder.command import Active, Finished, Request
+from session_magics.holder.command import Active, Finished, Notice, Request
 from session_magics.holder.dialects import Cell, dialect, mark
 from session_magics.holder.keys import press
 from session_magics.holder.marks import BEGIN, END, Cutter
-from session_magics.holder.pipe import Pipe, make_fifo, open_fifo
+from session_magics.holder.pipe import Pipe, Reader, make_fifo, open_fifo
 from session_magics.holder.processes import entry
 from session_magics.holder.records import Records
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from session_magics.holder.child import Terminal
-    from session_magics.holder.farterminal import FarPipe, FarTerminal
+    from session_magics.holder.farpipe import FarPipe
     from session_magics.holder.logfile import LogWriter
     from session_magics.holder.loop import Loop
 
@@ -51,7 +51,7 @@ class Shell:
         self.environment = b""
         self.cwd = b""
         self.replaced = False
-        self.notice = b""
+        self._notice = Notice()
         self.ready = False
         self._number = 0
         self._last = 0
@@ -62,19 +62,13 @@ class Shell:
         self._pipe: Pipe | FarPipe | None = None
         self._attendant: Attendant | None = None
         self._at_prompt = False  # of a shell that has to be asked by a key: that it reads keys
-        self._fifo = open_fifo("records")
+        self._fifo = Reader(loop, "records", self._take_records)
         if self.dialect.keys:
             make_fifo("lines")  # before the shell that is going to read it
-        loop.watch(self._fifo, self._records_readable)
 
     def adopt(self, terminal: Terminal, commands: int, *, cwd: bytes) -> None:
         """Take a shell that was just started with ``commands`` as the writing end of its standard input."""
-        self.terminal = terminal
-        self.replaced = self.ready = self._at_prompt = False
-        self._flags = self._traps = b""
-        initial = self.dialect.init(terminal.tty_path)
-        for name, text in self.dialect.files().items():
-            terminal.put(name, text)
+        initial = self._prepare(terminal)
         if self.dialect.keys:
             os.close(commands)
             commands = open_fifo("lines")
@@ -82,22 +76,15 @@ class Shell:
         keys = self.dialect.keys
         self._begin(pipe, Attendant(self.loop, terminal, pipe, keys, lambda: self._deaf(terminal)), initial, cwd)
 
-    def adopt_far(self, terminal: FarTerminal, *, cwd: bytes) -> None:
-        """Take a shell that was just started in another place."""
-        from session_magics.holder.farattendant import FarAttendant  # only where there is another place
-
+    def _prepare(self, terminal: Terminal) -> bytes:
+        """Forget the shell before; the first words for this one."""
         self.terminal = terminal
         self.replaced = self.ready = self._at_prompt = False
         self._flags = self._traps = b""
-        self.dialect.directory, terminal.take_records = terminal.directory, self._take_records
         initial = self.dialect.init(terminal.tty_path)
         for name, text in self.dialect.files().items():
             terminal.put(name, text)
-        attendant = FarAttendant(self.loop, terminal, lambda: self._deaf(terminal), self._is_replaced)
-        self._begin(terminal.commands, attendant, initial, cwd)
-
-    def _is_replaced(self) -> None:
-        self.replaced = True
+        return initial
 
     def _begin(self, pipe: Pipe | FarPipe, attendant: Attendant, initial: bytes, cwd: bytes) -> None:
         terminal, self._pipe, self._attendant = self.terminal, pipe, attendant
@@ -194,28 +181,18 @@ class Shell:
         """Tell that the command has begun, once: with its first output, or when it has run for a moment."""
         if active.announced or active.request.hidden or active.begin is None:
             return
-        self._log_begin(active, active.begin)
-        notice, self.notice = self.notice, b""
-        active.request.begun(active.cell.number, active.begin, notice)
+        self._log_begin(active)
+        active.request.begun(active.cell.number, active.begin, self._notice.take())
 
-    def _log_begin(self, active: Active, begin: int) -> None:
-        active.announced = True
+    def _log_begin(self, active: Active) -> None:
         self.loop.cancel(active.news)
-        title = active.request.title.decode("utf-8", "replace")
-        self.log.event("begin", begin, n=active.cell.number, text=title)
+        self.log.event("begin", active.begin or 0, **active.announce())
 
     def _log(self, data: bytes) -> None:
         if data:
             self.log.append(data)
 
     # ---- what comes from the FIFO
-
-    def _records_readable(self, _events: int) -> None:
-        try:
-            data = os.read(self._fifo, 1 << 20)
-        except BlockingIOError:
-            return
-        self._take_records(data)
 
     def _take_records(self, data: bytes) -> None:
         for kind, body in self._records.feed(data, self._number):
@@ -224,6 +201,8 @@ class Shell:
                 self.environment = body
             elif kind == b"X":
                 self.cwd = body
+                if active is not None:
+                    active.leaves = True
             elif kind == b"R":
                 self._prompts()
             elif kind == b"B" and (active is None or active.told):
@@ -248,16 +227,12 @@ class Shell:
             if self._pipe and self._attendant:
                 self._pipe.send(active.second)
                 self._attendant.attend(active)
-        elif kind == b"T":
-            active.traps = body
-        elif kind == b"S":
-            active.exit_status = int(body) if body.isdigit() else 0
-        elif kind == b"G":
-            active.values.append(body)
         elif kind == b"E" and active.body is None:
             active.body, active.ended = body, time.monotonic()
             self._await_mark(active)
             self._finish_if_whole()
+        else:
+            active.hear(kind, body)
 
     def _await_mark(self, active: Active) -> None:
         """Give up on the mark of a command whose end is on record after a while without output."""
@@ -285,23 +260,18 @@ class Shell:
         if active is None or finished is None:
             return
         self.cwd = finished.cwd
-        self._flags = active.flags
-        self._traps = active.traps
+        self._flags, self._traps = active.flags, active.traps
         self._conclude(active, finished)
 
     def _conclude(self, active: Active, finished: Finished) -> None:
         self._over(active)
         if not active.request.hidden:
             self._last = finished.status if finished.status >= 0 else 128 - finished.status
-            finished.restarted, self.notice = self.notice, b""
+            finished.restarted = self._notice.take()
             # on record first: whoever hears of the end may look there
             if active.begin is not None and not active.announced:
-                self._log_begin(active, active.begin)
-            self.log.event(
-                "end", finished.end, n=finished.number, begin=finished.begin, status=finished.status,
-                state=finished.state, seconds=round(finished.duration, 6),
-                cwd=finished.cwd.decode("utf-8", "surrogateescape"),
-            )  # fmt: skip
+                self._log_begin(active)
+            self.log.event("end", finished.end, **finished.record())
         active.request.done(finished)
         self._changed()
         self._next()
@@ -322,15 +292,15 @@ class Shell:
         active, self.terminal = self.active, None
         self._close_pipe()
         code = code or (active.exit_status if active else 0)
+        self.replaced |= active is not None and not signal and active.replaced_itself
         how = f"was killed by signal {signal}" if signal else f"ended with status {code}"
         starting = active.request if active is not None else next(iter(self.waiting), None)
         if starting is not None and starting.hidden and starting.text == self.dialect.start_up:
             self._rc = False
             self.dialect = self.dialect.without_rc()
-            self.notice = f"the start-up file ended the shell ({how}): it runs without it".encode()
-        elif not self.notice:
-            what = "the program that replaced the shell" if self.replaced else "the shell"
-            self.notice = os.fsencode(f"{what} {how}; ") + self._restarted()
+            self._notice.without_rc(how)
+        else:
+            self._notice.ended(how, self.cwd, self.dialect.lost, replaced=self.replaced)
         self.waiting = [one for one in self.waiting if not one.hidden]
         if active is None:
             return
@@ -339,20 +309,16 @@ class Shell:
             active.request.put_back = True
             self.waiting.insert(0, active.request)
             return
-        begin = self.log.end if active.begin is None else active.begin
-        finished = Finished(active.cell.number, begin, self.log.end if active.end is None else active.end)
+        finished = active.cut_short(self.log.end, self.cwd)
         finished.status = -signal if signal else code
         finished.state = "replaced" if self.replaced else "exited"
-        finished.cwd, finished.duration = self.cwd, time.monotonic() - active.started
         self._conclude(active, finished)
 
     def abandon(self) -> None:
         """No shell will come any more: end what still waits."""
         waiting, self.waiting = self.waiting, []
         for request in waiting:
-            finished = Finished(self._number, self.log.end, self.log.end)
-            finished.status, finished.state, finished.cwd = 127, "exited", self.cwd
-            request.done(finished)
+            request.done(Finished.of_none(self._number, self.log.end, self.cwd))
 
     # ---- interrupt
 
@@ -369,13 +335,8 @@ class Shell:
 
     def _deaf(self, terminal: Terminal) -> None:
         """The shell cannot report any more: another one has to take its place."""
-        self.notice = b"the shell could not report any more, as functions or limits that it needs were changed; "
-        self.notice += self._restarted()
+        self._notice.deaf(self.cwd, self.dialect.lost)
         terminal.kill_program()
-
-    def _restarted(self) -> bytes:
-        kept = f"it was restarted in {os.fsdecode(self.cwd)} with its exported environment"
-        return os.fsencode(f"{kept}, but lost its {self.dialect.lost}")
 
     def _close_pipe(self) -> None:
         if self._pipe is not None:
@@ -384,6 +345,5 @@ class Shell:
 
     def close(self) -> None:
         """Give up descriptors and the FIFO; the shell's terminal belongs to the caller."""
-        self.loop.forget(self._fifo)
-        os.close(self._fifo)
+        self._fifo.close()
         self._close_pipe()

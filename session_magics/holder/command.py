@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 from session_magics.holder import wire
@@ -51,10 +52,24 @@ class Finished:
         self.exact = True
         self.values: list[bytes] = []
 
+    @classmethod
+    def of_none(cls, number: int, end: int, cwd: bytes) -> Finished:
+        """What becomes of a command for which there is no shell any more."""
+        finished = cls(number, end, end)
+        finished.status, finished.state, finished.cwd = 127, "exited", cwd
+        return finished
+
     def fields(self) -> list[bytes]:
         """The fields of a DONE frame behind the request's id."""
         plain = (self.number, self.begin, self.end, self.status, self.state, f"{self.duration:.6f}", int(self.exact))
         return [*[str(one).encode() for one in plain], self.cwd, self.restarted, *self.values]
+
+    def record(self) -> dict[str, str | int | float]:
+        """What the index keeps of it."""
+        return {
+            "n": self.number, "begin": self.begin, "status": self.status, "state": self.state,
+            "seconds": round(self.duration, 6), "cwd": self.cwd.decode("utf-8", "surrogateescape"),
+        }  # fmt: skip
 
 
 class Active:
@@ -66,6 +81,7 @@ class Active:
         self.end: int | None = None
         self.started = time.monotonic()
         self.told = False  # record B has come
+        self.leaves = False  # the shell has told that it ends itself
         self.body: bytes | None = None  # of record E
         self.ended = 0.0
         self.exit_status = 0  # that the shell is going to end with, of one whose process does not tell
@@ -79,6 +95,20 @@ class Active:
         self.news: Timer | None = None
         self.check: Timer | None = None
         self.unheard = 0.0  # when the shell had first read all it was given and not reported; 0 for never
+
+    def announce(self) -> dict[str, str | int]:
+        """What the index keeps of its begin, which is told now."""
+        self.announced = True
+        return {"n": self.cell.number, "text": self.request.title.decode("utf-8", "replace")}
+
+    def hear(self, kind: bytes, body: bytes) -> None:
+        """Take what its shell says beside its begin and its end."""
+        if kind == b"T":
+            self.traps = body
+        elif kind == b"S":
+            self.exit_status = int(body) if body.isdigit() else 0
+        elif kind == b"G":
+            self.values.append(body)
 
     def outcome(self) -> Finished | None:
         """How it ended, as far as the shell says so; None while a part of the report is missing."""
@@ -95,9 +125,54 @@ class Active:
         return finished
 
     @property
+    def replaced_itself(self) -> bool:
+        """Whether the shell that is gone had become another program: it had no last word, and the text says so.
+
+        Its silence alone does not tell, as a trap of the user's may have taken the place of ours.
+        """
+        return self.begin is not None and not self.leaves and b"exec" in self.request.text
+
+    def cut_short(self, log_end: int, cwd: bytes) -> Finished:
+        """How it ended with its shell; status and state are still to be told."""
+        begin = log_end if self.begin is None else self.begin
+        finished = Finished(self.cell.number, begin, log_end if self.end is None else self.end)
+        finished.cwd, finished.duration = cwd, time.monotonic() - self.started
+        return finished
+
+    @property
     def flags(self) -> bytes:
         """The letters of ``$-`` that record E reported."""
         return (self.body or b"").partition(b"\t")[2].partition(b"\t")[0]
+
+
+class Notice:
+    """What who runs the next command is to be told: that its shell is not the one from before, and why."""
+
+    def __init__(self) -> None:
+        self._text = ""
+
+    def take(self) -> bytes:
+        """The text, once; empty if there is nothing to be told."""
+        text, self._text = self._text, ""
+        return os.fsencode(text)
+
+    def ended(self, how: str, cwd: bytes, lost: str, *, replaced: bool) -> None:
+        """It has ended like this; why it was ended was told before, if it was."""
+        what = "the program that replaced the shell" if replaced else "the shell"
+        self._text = self._text or f"{what} {how}; {_again(cwd, lost)}"
+
+    def without_rc(self, how: str) -> None:
+        """Its start-up file has ended it."""
+        self._text = f"the start-up file ended the shell ({how}): it runs without it"
+
+    def deaf(self, cwd: bytes, lost: str) -> None:
+        """It has to be ended."""
+        why = "the shell could not report any more, as functions or limits that it needs were changed"
+        self._text = f"{why}; {_again(cwd, lost)}"
+
+
+def _again(cwd: bytes, lost: str) -> str:
+    return f"it was restarted in {os.fsdecode(cwd)} with its exported environment, but lost its {lost}"
 
 
 class Caller:

@@ -30,6 +30,8 @@ COMPLAINT = 400
 CLOSE_LIMIT = 2.0
 """Seconds for the far side to end what is left there and go, when it is told to."""
 
+GO_LIMIT = 0.2
+"""Seconds for a client to end when the far side is gone."""
 CLEANUP_LIMIT = 20.0
 """Seconds for the command that gives up a place: a container is killed and removed."""
 
@@ -94,6 +96,7 @@ class Control:
         self.complaint = b""
         self.live = True
         """Whether the far side can be reached, as far as is known."""
+        self._parting = False  # hung up, and the far side at work
         self._number = 0
         self._asked: dict[int, tuple[float, Answer]] = {}
         self._ping: Timer | None = None
@@ -236,12 +239,9 @@ class Control:
 
     def close(self) -> None:
         """Hang up, which has the far side end what is left there; wait for that, but not for ever. Idempotent."""
-        if self._stdin < 0:
+        if self._stdout < 0:
             return
-        patient, self.live = self.live, False
-        self._forget()
-        os.close(self._stdin)
-        deadline = time.monotonic() + (CLOSE_LIMIT if patient else 0.0)
+        deadline = time.monotonic() + (CLOSE_LIMIT if self._hang_up() else 0.0)
         while (left := deadline - time.monotonic()) > 0:
             poll = select.poll()
             poll.register(self._stdout, select.POLLIN)
@@ -249,10 +249,48 @@ class Control:
             if any(self._read(fd) == b"" for fd, _ in poll.poll(left * 1000) if fd == self._stdout):
                 break
             self._read(self._stderr)
+        self._close_rest()
+        end_client(self.pid, max(deadline - time.monotonic(), GO_LIMIT))
+
+    def part(self, then: Callable[[], None]) -> None:
+        """The same without waiting; ``then`` is called when the far side is gone, or the time for that is over."""
+        if not self._hang_up():
+            self.close()
+            then()
+            return
+
+        def over() -> None:
+            self._loop.cancel(limit)
+            if self._stdout >= 0:  # else closed meanwhile
+                self._forget()
+                self._close_rest()
+                self._loop.later(GO_LIMIT, lambda: end_client(self.pid, 0.0))
+                then()
+
+        def hear(fd: int) -> None:
+            if self._read(fd) == b"":
+                self._loop.forget(fd)
+                if fd == self._stdout:
+                    over()
+
+        limit = self._loop.later(CLOSE_LIMIT, over)
+        self._loop.watch(self._stdout, lambda _events: hear(self._stdout))
+        self._loop.watch(self._stderr, lambda _events: hear(self._stderr))
+
+    def _hang_up(self) -> bool:
+        """Whether the far side is still to be waited for."""
+        patient, self.live = self.live or self._parting, False
+        self._forget()
+        if self._stdin >= 0:
+            os.close(self._stdin)
+            self._stdin = -1
+            self._parting = patient
+        return patient
+
+    def _close_rest(self) -> None:
         os.close(self._stdout)
         os.close(self._stderr)
-        self._stdin = self._stdout = self._stderr = -1
-        end_client(self.pid, max(deadline - time.monotonic(), 0.2))
+        self._stdout = self._stderr = -1
 
 
 def run_to_its_end(argv: list[bytes]) -> None:

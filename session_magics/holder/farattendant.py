@@ -37,6 +37,7 @@ class FarAttendant(Attendant):
     def over(self, active: Active) -> None:
         """See Attendant."""
         self._attended = None
+        self._there.idle()
         super().over(active)
 
     def _look(self, active: Active, seconds: float) -> None:

@@ -9,8 +9,9 @@ A shell says 128 and the signal for a program that a signal has ended, and the s
 terminal script tells them apart, as a shell with job control says a word about the first, and is itself interrupted
 where the signal was INT. Of PIPE none says anything: 141 counts as a status.
 
-Only builtins and cat, chmod, kill, mkdir, mkfifo, rm, sleep, stty, tty are used; grep makes it faster. What leads a
-session opens no terminal, which could become its own: that is left to subshells.
+Only builtins and cat, chmod, kill, mkdir, mkfifo, rm, sleep, stty, tty are used; grep makes it faster, and where there
+is dd, keys that are on their way are waited for. What leads a session opens no terminal, which could become its own:
+that is left to subshells.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ TAG = b":session-magics: "
 """Begins an answer among whatever else comes on the error output of the control connection."""
 PLACES = '"${TMPDIR:-/tmp}" /tmp /var/tmp /dev/shm "$HOME" "$PWD"'
 """Where the directory may be made."""
+LATE = 5
+"""Tenths of a second for a key to come after the one before; waited out only if some were not for reading (Ctrl-C)."""
 
 HELLO = b"\033]7788;hello\007"
 TERMINAL = r"printf '\033]7788;hello\007'; " + 'read -r d && . "$d/run"'
@@ -164,21 +167,27 @@ ready() { # whether poll's array of $3 has the terminal in it
  while [ $# -gt 1 ]; do [ "$1" -ge 0 ] && [ $(($2 & 65)) != 0 ] && is_tty "$of" "$1" && return; shift 2; done
  return 1
 }
-reset() { # $1: whether something was typed that may wait unread
- if [ "$1" = 1 ]; then (stty -icanon -echo min 0 time 0 <"$tty"; cat <"$tty" >/dev/null); fi
+reset() { # $1: "none" was typed, "any" number of keys that may wait unread, or that number, as it is on its way
+ case $1 in
+ none) ;;
+ any) (stty -icanon -echo min 0 time 0 <"$tty"; cat <"$tty" >/dev/null);;
+ *) (stty -icanon -echo min 0 time @LATE <"$tty"; dd bs=1 "count=$1" <"$tty" >/dev/null
+  stty min 0 time 0 <"$tty"; cat <"$tty" >/dev/null);;
+ esac
  [ "$(stty -g <"$tty")" = "$sane" ] || (stty "$sane" <"$tty")
 }
 """
 
 CONTROL = (
-    r"""umask 077; trap '' HUP INT QUIT TERM PIPE
+    (
+        r"""umask 077; trap '' HUP INT QUIT TERM PIPE
 exec 3>&2 2>/dev/null
 say() { printf ':session-magics: %s\n' "$*" >&3; }
 spaces=$IFS d= left=1 leader= since= feeder= leads= host= strays= hit= asked=" " tty=/dev/null hangup=
 """
-    + PROCESSES
-    + LOOKING
-    + r"""
+        + PROCESSES
+        + LOOKING
+        + r"""
 read -r name cookie hangup machine || exit 1
 if [ "$name" = end ]; then finish; say 0 $members; exit; fi
 machine=$(uname -m)
@@ -229,7 +238,10 @@ done
 kill -s KILL "$reader" $feeder
 rm -rf "$d"
 """
-).replace("@PLACES", PLACES)
+    )
+    .replace("@PLACES", PLACES)
+    .replace("@LATE", str(LATE))
+)
 """The control script."""
 
 
@@ -239,11 +251,18 @@ def quoted(text: bytes) -> bytes:
 
 
 def escaped(data: bytes) -> bytes:
-    """The bytes as one word for ``printf %b``, in plain ASCII without spaces."""
-    return b"".join(PLAIN[one] for one in data)
+    """The bytes as the last word of a line, for ``printf %b``: plain ASCII, and spaces inside only.
+
+    Some shells read a pipe byte by byte, so what can stay short does.
+    """
+    text = b"".join(PLAIN[one] for one in data)
+    if text.startswith(b" "):
+        text = SPACE + text[1:]
+    return text[:-1] + SPACE if text.endswith(b" ") else text
 
 
-PLAIN = [bytes((one,)) if 33 <= one < 127 and one != 92 else b"\\0%03o" % one for one in range(256)]
+PLAIN = [bytes((one,)) if 32 <= one < 127 and one != 92 else b"\\0%03o" % one for one in range(256)]
+SPACE = b"\\0040"
 
 
 def run_file(directory: bytes, size: tuple[int, int], marks: tuple[bytes, bytes], *, raw_lines: bool) -> bytes:

@@ -49,9 +49,9 @@ class FarStopping:
         """Look at once; harmless at any time."""
         if not self.active:
             return
-        self._holder.loop.cancel(self._timer)
         terminal = self._holder.terminal
         if not isinstance(terminal, FarTerminal) or not terminal.control.live:
+            self._holder.loop.cancel(self._timer)
             if self._holder.settled:
                 self._done([])
                 return
@@ -67,6 +67,7 @@ class FarStopping:
             return
         if self._looking:
             return
+        self._holder.loop.cancel(self._timer)
         self._looking = True
         force = time.monotonic() >= self._deadline
         if force:
@@ -79,6 +80,8 @@ class FarStopping:
         self.step()
 
     def _looked(self, pids: list[int]) -> None:
+        if not self.active:
+            return
         self._looking = False
         self._holder.loop.cancel(self._timer)
         self._empty = not pids
@@ -86,12 +89,15 @@ class FarStopping:
             self._done([])
         elif pids and self._forced and time.monotonic() - self._forced > KILL_PATIENCE:
             self._done(sorted(pids))
+        elif self._empty and self._forced and time.monotonic() - self._forced > LOST_LIMIT:
+            self._holder.lose("it was ended by force, and how it ended is not told")
         else:
             pause = LOOK_PAUSE if self._forced else min(LOOK_PAUSE, max(0.0, self._deadline - time.monotonic()))
             self._timer = self._holder.loop.later(pause, self.step)
 
     def _done(self, survivors: list[int]) -> None:
-        self.active = False
+        self.active = self._looking = False  # a look that is under way may never be answered, see part
+        self._holder.loop.cancel(self._timer)
         calls, self._calls = self._calls, []
         for call in calls:
             call(survivors)

@@ -6,22 +6,17 @@ over the control connection beside it. Both are ready-made commands of this side
 
 from __future__ import annotations
 
-import binascii
 import os
 
-from session_magics.holder.child import SpawnError, Terminal, spawn
+from session_magics.holder.child import SpawnError, Terminal
 from session_magics.holder.control import Control, end_client
-from session_magics.holder.dialects import mark
-from session_magics.holder.farscript import HELLO, child_file, escaped, run_file
-from session_magics.holder.stopping import COOKIE
-from session_magics.holder.trees import HOLDER_MARK
+from session_magics.holder.farpipe import FarPipe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Protocol
 
-    from session_magics.holder.launch import Launch
     from session_magics.holder.loop import Loop, Timer
 
     class Ends(Protocol):
@@ -36,47 +31,14 @@ if TYPE_CHECKING:
         def leave(self) -> None: ...
 
 
-START_LIMIT = 8.0
-"""Seconds for each of the two connections to come up: a container's takes 0.2, a distant host's some seconds."""
+CLIENT_LIMIT = 0.2
+"""Seconds for the terminal's client to end when its terminal is gone."""
 MARK_LIMIT = 1.0
 """Seconds for the mark behind the program's last byte, once its end is known."""
 SILENCE_LIMIT = 0.5
 """Seconds between the end of the terminal's client and the record of the program's end, which comes another way."""
 RESCUE_LIMIT = 1.8
 """Seconds for a new connection to end what a lost one has left behind."""
-ROOM = 16 * 1024
-"""Bytes that the far pipe of commands takes for certain when it is empty."""
-
-
-class FarPipe:
-    """What a shell shall do, on its way to the far FIFO; see Pipe."""
-
-    def __init__(self, control: Control) -> None:
-        self._control = control
-        self._files = 0
-        self.unread = 0
-        """Bytes that the shell may not have read yet."""
-
-    def send(self, data: bytes) -> None:
-        """Bytes for the shell; what might not fit goes by a file, so that the script is never held up."""
-        if not data:
-            return
-        self.unread += len(data)
-        if self.unread <= ROOM:
-            self._control.tell(b"D", b"-", escaped(data))
-            return
-        self._files += 1
-        name = b"long.%d" % self._files
-        self._control.put(name, data)
-        self._control.tell(b"Q", name)
-
-    @property
-    def taken(self) -> bool:
-        """Not known here: the place is asked (see FarAttendant)."""
-        return False
-
-    def close(self) -> None:
-        """Nothing is to be given up here."""
 
 
 class FarTerminal(Terminal):
@@ -86,21 +48,24 @@ class FarTerminal(Terminal):
     mark_patience = 5.0
     """The mark comes by another connection than the record: it is still to come as long as both live."""
 
-    def __init__(self, loop: Loop, near: Terminal, control: Control, place: str, ends: Ends) -> None:
+    def __init__(self, loop: Loop, near: Terminal, control: Control, place: str, ends: Ends, farewell: bytes) -> None:
         super().__init__(near.pid, near.pty_fd, near.tty_path, near.tty_fd)
         self._loop, self.control, self._place, self._ends = loop, control, place, ends
+        self._farewell = farewell
         self.directory = b""
         self.commands = FarPipe(control)
         self.take_records: Callable[[bytes], None] = lambda _data: None
         self._marks = (b"", b"")
-        self._begun, self._seen = False, b""
+        self._begun, self.seen = False, b""
         self._ready = b""  # what was read before the holder's turn
         self._client_gone = False
         self._rest = b""
         self._status: tuple[int | None, int | None] | None = None
-        self._started = self.failure = b""
+        self.started = self.failure = b""
+        """Pid and terminal of the program there once it runs, or why it does not."""
         self._image = b""
-        self._typed = False
+        self._typed = self._ahead = 0  # bytes since the last command began, and those of them when none ran
+        self._idle = True
         self._line_by_line = True
         self._over = False
         self._left = True  # whether processes are there, as far as is known
@@ -109,45 +74,31 @@ class FarTerminal(Terminal):
 
     # ---- the start
 
-    def greet(self, words: bytes) -> None:
-        """Have a directory made there; raises SpawnError."""
-        answer: list[bytes] = []
-        self.control.greet(words, answer.extend)
-        self.control.until(lambda: answer or self.failure, START_LIMIT, {self.pty_fd: self._read_early})
-        if answer[:1] != [b"ready"]:
-            said = b" ".join(answer[1:]) or self.control.complaint.strip() or self.failure or b"it does not answer"
-            raise SpawnError(f"{self._place}: {os.fsdecode(said)}")
-        self.directory = b" ".join(answer[1:])
+    def expect(self, marks: tuple[bytes, bytes]) -> None:
+        """What will stand in the output before and behind that of the program."""
+        self._marks = marks
 
-    def begin(self, launch: Launch, size: tuple[int, int], argv: list[bytes], *, shell: bool) -> None:
-        """Have the program started; raises SpawnError."""
-        self._marks = (mark(binascii.hexlify(os.urandom(12))), mark(binascii.hexlify(os.urandom(12))))
-        self.control.put(b"run", run_file(self.directory, size, self._marks, raw_lines=shell))
-        files = child_file(self.directory, argv, launch.env, launch.unset, launch.cwd, shell=shell)
-        self.control.put(b"child", files)
-        there: list[bool] = []
-        self.control.ask(lambda _words: there.append(True), b"P")
-        also = {self.pty_fd: self._read_early}
-        if self.control.until(lambda: self.failure or (there and HELLO in self._seen), START_LIMIT, also):
-            super().write(self.directory + b"\n")
-        self.control.until(lambda: self._started or self.failure, START_LIMIT, also)
-        if not self._started:
-            said = self.failure or self.control.complaint.strip() or self._seen.strip()[-200:]
-            raise SpawnError(os.fsdecode(said or b"the terminal there does not come up"))
-        pid, self.tty_path = self._started.split(b" ", 1)
+    def read_early(self) -> None:
+        """Read before the holder does; what is the program's is kept for it."""
+        data = self.read()
+        if data is None:
+            self.failure = self.failure or self.seen.strip()[-200:] or b"the connection ended at once"
+        else:
+            self._ready += data
+
+    def tell_directory(self) -> None:
+        """Let the terminal script go on, which has said HELLO."""
+        super().write(self.directory + b"\n")
+
+    def know(self) -> None:
+        """The program runs: have it remembered there."""
+        pid, self.tty_path = self.started.split(b" ", 1)
         self.control.ask(self._known, b"T", pid, self.tty_path)
         self.control.keep_alive()
         self._loop.later(0.0, self._ends.hear)
 
     def _known(self, words: list[bytes]) -> None:
         self._image = words[0] if words else b"0"
-
-    def _read_early(self) -> None:
-        data = self.read()
-        if data is None:
-            self.failure = self.failure or self._seen.strip()[-200:] or b"the connection ended at once"
-        else:
-            self._ready += data
 
     # ---- output
 
@@ -156,20 +107,20 @@ class FarTerminal(Terminal):
         data = super().read()
         if data is None:
             return self._ready_bytes(self._held()) or None
-        self._seen += data
+        self.seen += data
         if not self._begun:
-            at = self._seen.find(self._marks[0]) if self._marks[0] else -1
+            at = self.seen.find(self._marks[0]) if self._marks[0] else -1
             if at < 0:
                 return b""
-            self._begun, self._seen = True, self._seen[at + len(self._marks[0]) :]
+            self._begun, self.seen = True, self.seen[at + len(self._marks[0]) :]
         end = self._marks[1]
-        if (at := self._seen.find(end)) >= 0:
-            data, self._seen, self.at_end = self._seen[:at], b"", True
+        if (at := self.seen.find(end)) >= 0:
+            data, self.seen, self.at_end = self.seen[:at], b"", True
             self._loop.later(0.0, self._finish)
             return self._ready_bytes(data)
-        keep = self._seen.rfind(end[:1], max(0, len(self._seen) - len(end) + 1))
-        held = self._seen[keep:] if keep >= 0 and end.startswith(self._seen[keep:]) else b""
-        data, self._seen = self._seen[: len(self._seen) - len(held)], held
+        keep = self.seen.rfind(end[:1], max(0, len(self.seen) - len(end) + 1))
+        held = self.seen[keep:] if keep >= 0 and end.startswith(self.seen[keep:]) else b""
+        data, self.seen = self.seen[: len(self.seen) - len(held)], held
         return self._ready_bytes(data)
 
     def _ready_bytes(self, data: bytes) -> bytes:
@@ -177,7 +128,7 @@ class FarTerminal(Terminal):
         return ready + data
 
     def _held(self) -> bytes:
-        seen, self._seen = self._seen, b""
+        seen, self.seen = self.seen, b""
         return seen if self._begun else b""
 
     # ---- input and modes
@@ -186,8 +137,16 @@ class FarTerminal(Terminal):
         """See Terminal."""
         if self.tty_fd < 0:
             return len(data)
-        self._typed = True
-        return super().write(data)
+        count = super().write(data)
+        self._typed += count
+        if self._idle:
+            self._ahead += count
+        return count
+
+    def idle(self) -> None:
+        """No command runs: the modes are brought back, and what is typed from now on is for none."""
+        self._idle = True
+        self.control.tell(b"R", b"none")
 
     def canonical(self) -> bool:
         """See Terminal; as it was when last asked."""
@@ -199,9 +158,14 @@ class FarTerminal(Terminal):
         self.control.tell(b"S", b"%d" % rows, b"%d" % columns)
 
     def reset(self) -> None:
-        """See Terminal; done there before whatever the shell is told next."""
-        self.control.tell(b"R", b"%d" % self._typed)
-        self._typed = False
+        """See Terminal; done there before whatever the shell is told next, and the modes when the last command ended.
+
+        Keys travel by the other connection: those that were typed while no command ran are waited for there.
+        """
+        if self._typed:
+            self.control.tell(b"R", b"%d" % self._typed if self._ahead else b"any")
+        self._typed = self._ahead = 0
+        self._idle = False
 
     def put(self, name: str, data: bytes) -> None:
         """See Terminal."""
@@ -293,10 +257,12 @@ class FarTerminal(Terminal):
 
     def _own_record(self, kind: bytes, body: bytes) -> None:
         if kind == b"Y":
-            self._started = body
+            self.started = body
         elif kind == b"N":
             self.failure = body
         else:
+            if not self.started:  # killed on the way
+                self.failure = self.failure or b"it was ended before it began: " + body
             what, _, number = body.partition(b" ")
             self._status = (None, int(number)) if what == b"signal" else (int(number), None)
             self._timer = self._loop.later(MARK_LIMIT, self._finish)
@@ -325,7 +291,7 @@ class FarTerminal(Terminal):
 
     def lost(self) -> None:
         """A connection is broken, and no end of the program is known: end what it left by a new one, then say so."""
-        if self._over or not self._started or self._status is not None:
+        if self._over or not self.started or self._status is not None:
             return
         self._over = True
         self._loop.cancel(self._timer)
@@ -335,9 +301,7 @@ class FarTerminal(Terminal):
         except SpawnError:
             self._lose(ended=False)
         else:
-            self.rescue.greet(self.farewell, lambda words: self._lose(ended=not words))
-
-    farewell = b""
+            self.rescue.greet(self._farewell, lambda words: self._lose(ended=not words))
 
     def _lose(self, *, ended: bool) -> None:
         if self.tty_fd < 0:
@@ -353,44 +317,24 @@ class FarTerminal(Terminal):
 
     def close(self) -> None:
         """See Terminal; the far side ends what is left, and its files go."""
-        self._over = True
-        self._loop.cancel(self._timer)
-        if not self._left:
-            self.control.leave()
+        self._take_leave()
         self.control.close()
         if self.rescue is not None:
             self.rescue.close()
         super().close()
         if not self._client_gone:
-            end_client(self.pid, 0.2)
+            end_client(self.pid, CLIENT_LIMIT)
 
+    def part(self, then: Callable[[], None]) -> None:
+        """Close without waiting; ``then`` is called when the far side is gone."""
+        self._take_leave()
+        super().close()
+        if not self._client_gone:
+            self._loop.later(CLIENT_LIMIT, lambda: end_client(self.pid, 0.0))
+        self.control.part(then)
 
-def open_far(
-    loop: Loop, launch: Launch, size: tuple[int, int], ends: Ends, argv: list[bytes], *, shell: bool
-) -> FarTerminal:
-    """A program on a terminal of another place; raises SpawnError."""
-    env = near_environment(launch)
-    cookie = COOKIE + b"=" + launch.env[COOKIE]
-    name = b"session-magics-" + binascii.hexlify(os.urandom(8))
-    control = Control(loop, launch.control, env, launch.near_cwd)
-    try:
-        near = spawn(launch.client, env, launch.near_cwd or b".", size)  # at once, as each takes its time to come up
-    except BaseException:
-        control.close()
-        raise
-    terminal = FarTerminal(loop, near, control, launch.place, ends)
-    control.records, control.broken = terminal.hear_records, terminal.lost
-    try:
-        terminal.greet(b"%s %s %d" % (name, cookie, launch.hangup))
-        terminal.farewell = b"end %s" % cookie
-        terminal.begin(launch, size, argv, shell=shell)
-    except BaseException:
-        terminal.close()
-        raise
-    return terminal
-
-
-def near_environment(launch: Launch) -> dict[bytes, bytes]:
-    """The environment of a client: ours, with what its command adds, and without the mark of a holder."""
-    without = (HOLDER_MARK.rstrip(b"="), *launch.near_unset)
-    return {key: value for key, value in os.environb.items() if key not in without} | launch.near_env
+    def _take_leave(self) -> None:
+        self._over = True
+        self._loop.cancel(self._timer)
+        if not self._left:
+            self.control.leave()

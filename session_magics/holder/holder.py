@@ -7,11 +7,11 @@ import os
 import time
 
 from session_magics.holder import processes, statefiles, trees
-from session_magics.holder.child import SpawnError, Terminal
+from session_magics.holder.child import Terminal
 from session_magics.holder.escalation import Escalation
 from session_magics.holder.logfile import LOG_CAP, LogWriter
 from session_magics.holder.loop import READ, WRITE, Loop
-from session_magics.holder.opening import open_away, open_pane, open_pty, open_shell
+from session_magics.holder.opening import open_away, open_pane, open_pty, open_shell, shell_class
 from session_magics.holder.queries import Answerer
 from session_magics.holder.requests import Requests
 from session_magics.holder.restarts import Restarts
@@ -54,25 +54,26 @@ class Holder:
         self.terminal: Terminal | None = None
         self.shell: Shell | None = None
         if launch.shell:
-            from session_magics.holder.cells import Shell  # programs need not pay for it
-
-            self.shell = Shell(self.loop, self.log, launch.shell, launch.argv[0], rc=launch.rc, changed=self.ring)
+            self.shell = shell_class(launch)(
+                self.loop, self.log, launch.shell, launch.argv[0], rc=launch.rc, changed=self.ring
+            )
         self._answerer = Answerer(self.loop)
         self._escalation = Escalation()
         self._input = InputQueue(self.loop, self._watch_terminal)
-        self._ended: tuple[int | None, int | None] | None = None
+        self.outcome: tuple[int | None, int | None] | None = None  # code and signal of the program that has ended
         self._drain: tuple[float, float] | None = None  # when the last output came, and when draining began
         self._loss = ""  # why the outcome of the program will never be known
         self._since = self.began = 0.0  # wall clock to be shown, monotonic to be reckoned with
         self._subreaper = False
         self._leaving: Timer | None = None
-        self.restarts = Restarts(self)
+        self.restarts: Restarts = Restarts(self)
         self._last_words: float | None = None  # until when what others wrote after the program is waited for
         self.stopping: Stopping | FarStopping = Stopping(self)
         if launch.control:
+            from session_magics.holder.farrestarts import FarRestarts
             from session_magics.holder.farstop import FarStopping
 
-            self.stopping = FarStopping(self)
+            self.stopping, self.restarts = FarStopping(self), FarRestarts(self)
         self.over = False
         self.orphaned = False
         """Whether what the session ends with has ended: nothing starts it again here, where nobody would end it."""
@@ -89,7 +90,7 @@ class Holder:
         self.loop.on_signal(_signal.SIGTERM, lambda: self.stop(DEFAULT_GRACE))
         for name in ("SIGHUP", "SIGINT", "SIGPIPE"):
             _signal.signal(getattr(_signal, name), _signal.SIG_IGN)
-        self._spawn()
+        self.spawn()
         self.loop.on_end(self.launch.owner, self._owner_gone)
         self.loop.on_end(self.launch.parent, self._parent_gone)
         if self.launch.forsaken:
@@ -97,21 +98,27 @@ class Holder:
 
             Forsaken(self.loop, self.server, self.launch.forsaken, self._owner_gone)
 
-    def _spawn(self) -> None:
+    def spawn(self) -> None:
+        """Start the program and wait for that; raises SpawnError or OSError."""
         launch = self.launch
         first = self.generation == launch.generation
         if launch.tmux:
-            self.terminal = open_pane(self.loop, launch, self.size, self._umask, self)
+            terminal = open_pane(self.loop, launch, self.size, self._umask, self)
         elif launch.control:
-            self.terminal = open_away(self.shell, self.loop, launch, self.size, self)
+            terminal = open_away(self.shell, self.loop, launch, self.size, self)
         elif self.shell is None:
-            self.terminal = open_pty(launch, self.size, self._umask)
+            terminal = open_pty(launch, self.size, self._umask)
         else:
-            self.terminal = open_shell(self.shell, launch, self.size, self._umask, again=not first)
-        self._ended, self._drain, self.over, self.failure, self._loss = None, None, False, "", ""
+            terminal = open_shell(self.shell, launch, self.size, self._umask, again=not first)
+        self.take(terminal, first=first)
+
+    def take(self, terminal: Terminal, *, first: bool = False) -> None:
+        """The program runs on this terminal."""
+        self.terminal = terminal
+        self.outcome, self._drain, self.over, self.failure, self._loss = None, None, False, "", ""
         self._last_words = None
         self._since, self.began = time.time(), time.monotonic()
-        self.loop.watch(self.terminal.pty_fd, self._terminal_event)
+        self.loop.watch(terminal.pty_fd, self._terminal_event)
         self.write_run(first=first)
 
     def write_run(self, *, first: bool = False) -> None:
@@ -169,14 +176,14 @@ class Holder:
         return self.terminal is not None and self._input.put(self.terminal, data)
 
     def _watch_terminal(self, events: int) -> None:
-        if self.terminal is not None and self.terminal.pty_fd >= 0 and self._ended is None:
+        if self.terminal is not None and self.terminal.pty_fd >= 0 and self.outcome is None:
             self.loop.watch(self.terminal.pty_fd, self._terminal_event, events)
 
     def interrupt(self) -> None:
         """Interrupt what runs in the foreground; of a shell, only a command of a cell."""
         if self.shell is not None:
             self.shell.interrupt()
-        elif self.terminal is not None and self._ended is None:
+        elif self.terminal is not None and self.outcome is None:
             self._escalation.interrupt(self.terminal)
 
     def resize(self, rows: int, columns: int) -> None:
@@ -185,7 +192,8 @@ class Holder:
         if self.terminal is not None:
             self.terminal.resize(rows, columns)
         self.log.event("resize", rows=rows, columns=columns)
-        self.write_run()
+        if self.restarts.starting is None:  # else it is written when that has come to an end
+            self.write_run()
 
     # ---- exit
 
@@ -198,7 +206,8 @@ class Holder:
                 break
             if not pid:
                 break
-            if self.terminal is not None and self.terminal.is_end(pid) and self._ended is None:
+            self.restarts.reaped(pid)
+            if self.terminal is not None and self.terminal.is_end(pid) and self.outcome is None:
                 code = os.waitstatus_to_exitcode(status)
                 self.ended(code if code >= 0 else None, -code if code < 0 else None)
         self.stopping.step()
@@ -206,7 +215,7 @@ class Holder:
 
     def ended(self, code: int | None, signal: int | None) -> None:
         """The program has ended like this; what it has written may not all have come yet."""
-        self._ended = (code, signal)
+        self.outcome = (code, signal)
         if self.terminal is not None:
             self.terminal.release()
         self._drain = (time.monotonic(), time.monotonic())
@@ -238,10 +247,10 @@ class Holder:
 
     def _output_over(self) -> None:
         """Both the status and the last byte are here."""
-        if self._ended is None or self._drain is None:
+        if self.outcome is None or self._drain is None:
             return
         self._drain = None
-        code, signal = self._ended
+        code, signal = self.outcome
         if self.shell is not None:
             ready = self.shell.ready
             self.shell.died(code, signal, again=not self.stopping.active)
@@ -262,26 +271,16 @@ class Holder:
 
     def write_end(self) -> None:
         """Record how this generation ended."""
-        code, signal = self._ended or (None, None)
+        code, signal = self.outcome or (None, None)
         statefiles.write_exit(self.generation, "signal" if signal else "code", signal or code or 0)
-
-    def fail(self, reason: str) -> None:
-        """Record that the program could not be started again."""
-        self.failure, self.over = reason, True
-        statefiles.write_exit(self.generation, "failed", reason)
-        self.write_run()
-        if self.shell is not None:
-            self.shell.abandon()
-        self.leave()
-        self.ring()
 
     def leave(self) -> None:
         """Go when nothing is left of the program; until then its children's output is still logged."""
         if not self.over or self.stopping.active:
             return
         self.loop.cancel(self._leaving)
-        if self.terminal.left_behind() if self.terminal is not None else trees.descendants(os.getpid()):
-            away = self.launch.tmux or self.launch.control  # of other panes tmux alone hears
+        away = self.launch.tmux or self.launch.control  # of other panes tmux alone hears
+        if self.terminal.left_behind() if self.terminal is not None else not away and trees.descendants(os.getpid()):
             hears = self._subreaper and not away
             self._leaving = self.loop.later(LINGER_CHECK[hears], self.leave)
             return
@@ -296,43 +295,28 @@ class Holder:
 
     # ---- again
 
-    def again(self) -> None:
-        """Start the program anew as the next generation."""
-        self._close_terminal()
-        self.launch.argv = self.launch.again or self.launch.argv
-        self.restarts.record = {}
-        self.generation += 1
-        self.loop.go_on()
-        self.log.event("restart", generation=self.generation)
-        try:
-            self._spawn()
-        except (SpawnError, OSError) as error:
-            self.fail(str(error))
-        self.ring()
-
-    def _close_terminal(self) -> None:
-        if self.terminal is not None:
+    def let_go(self) -> Terminal | None:
+        """Give up the terminal, which the caller closes."""
+        terminal, self.terminal = self.terminal, None
+        if terminal is not None:
             self._input.drop()
-            self.loop.forget(self.terminal.pty_fd)
-            self.terminal.close()
-            self.terminal = None
+            self.loop.forget(terminal.pty_fd)
+        return terminal
 
     # ---- stop
 
     @property
     def settled(self) -> bool:
         """Whether the end of the program is recorded, so that a stop may report."""
-        return self.over or self.terminal is None
+        return self.over or (self.terminal is None and self.restarts.starting is None)
 
     def leader(self) -> int:
         """Pid of the program, 0 if there is none."""
-        return self.terminal.pid if self.terminal and self._ended is None else 0
+        return self.terminal.pid if self.terminal and self.outcome is None else 0
 
     def stop(self, grace: float, then: Callable[[list[int]], None] | None = None, *, hurry: bool = False) -> None:
         """End the whole tree; ``then`` is called with the survivors."""
-        if self.restarts.cancel():
-            self.over = True
-            self.write_run()
+        self.restarts.cancel()
         self.stopping.begin(grace, then, hurry=hurry)
 
     def _owner_gone(self) -> None:
@@ -352,7 +336,10 @@ class Holder:
     def close(self) -> None:
         """Give everything back; the last act of the process."""
         self.server.close()
-        self._close_terminal()
+        self.restarts.close()
+        terminal = self.let_go()
+        if terminal is not None:
+            terminal.close()
         if self.shell is not None:
             self.shell.close()
         self.log.close()

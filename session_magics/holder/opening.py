@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from session_magics.holder.cells import Shell
     from session_magics.holder.farterminal import Ends as FarEnds
+    from session_magics.holder.farterminal import FarTerminal
     from session_magics.holder.launch import Launch
     from session_magics.holder.loop import Loop
     from session_magics.holder.pane import Ends
@@ -18,6 +19,17 @@ if TYPE_CHECKING:
 def open_pty(launch: Launch, size: tuple[int, int], umask: int) -> Terminal:
     """A program on a PTY; raises SpawnError."""
     return spawn(launch.argv, launch.env, launch.cwd, size, umask=umask)
+
+
+def shell_class(launch: Launch) -> type[Shell]:
+    """What speaks to the shell of a session; programs need not pay for it."""
+    if launch.control:
+        from session_magics.holder.farshell import FarShell
+
+        return FarShell
+    from session_magics.holder.cells import Shell
+
+    return Shell
 
 
 def open_shell(shell: Shell, launch: Launch, size: tuple[int, int], umask: int, *, again: bool) -> Terminal:
@@ -37,14 +49,22 @@ def open_shell(shell: Shell, launch: Launch, size: tuple[int, int], umask: int, 
 
 
 def open_away(shell: Shell | None, loop: Loop, launch: Launch, size: tuple[int, int], ends: FarEnds) -> Terminal:
-    """A program or a shell in another place that has no Python; raises SpawnError."""
-    from session_magics.holder import farterminal
+    """A program or a shell in another place that has no Python, waited for here; raises SpawnError."""
+    from session_magics.holder import farstart
 
-    if shell is None:
-        return farterminal.open_far(loop, launch, size, ends, launch.argv, shell=False)
-    terminal = farterminal.open_far(loop, launch, size, ends, shell.dialect.argv, shell=True)
-    shell.adopt_far(terminal, cwd=launch.cwd or b".")
+    argv = launch.argv if shell is None else shell.dialect.argv
+    terminal = farstart.open_far(loop, launch, size, ends, argv, shell=shell is not None)
+    take_away(shell, terminal, launch)
     return terminal
+
+
+def take_away(shell: Shell | None, terminal: FarTerminal, launch: Launch) -> None:
+    """Give a shell of another place its terminal there."""
+    if shell is not None:
+        from session_magics.holder.farshell import FarShell
+
+        if isinstance(shell, FarShell):
+            shell.adopt_far(terminal, cwd=launch.cwd or b".")
 
 
 def open_pane(loop: Loop, launch: Launch, size: tuple[int, int], umask: int, ends: Ends) -> Terminal:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 CHUNK = 65536
 """Bytes for one write; a pipe takes no more at once."""
+READ_BYTES = 1 << 20
+"""Taken from a FIFO in one wake-up at most."""
 
 
 class Pipe:
@@ -88,3 +90,24 @@ def open_fifo(name: str) -> int:
     """Make a FIFO in the session's directory if need be. It is open for writing too: never an end of file."""
     make_fifo(name)
     return os.open(name, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+
+
+class Reader:
+    """The end of a FIFO at which ``take`` is given what comes; of all readers and writers it alone is here."""
+
+    def __init__(self, loop: Loop, name: str, take: Callable[[bytes], None]) -> None:
+        self._loop, self._take = loop, take
+        self._fd = open_fifo(name)
+        loop.watch(self._fd, self._readable)
+
+    def _readable(self, _events: int) -> None:
+        try:
+            data = os.read(self._fd, READ_BYTES)
+        except BlockingIOError:
+            return
+        self._take(data)
+
+    def close(self) -> None:
+        """Give it up."""
+        self._loop.forget(self._fd)
+        os.close(self._fd)

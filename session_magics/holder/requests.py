@@ -111,7 +111,8 @@ class Requests:
         grace, hurry = wire.seconds(fields[1]), fields[2:3] == [b"1"]
 
         def then(survivors: list[int]) -> None:
-            if holder.generation != generation and not holder.over:  # it joined the stop of a restart
+            again = holder.generation != generation or holder.restarts.starting is not None
+            if again and not holder.over:  # it joined the stop of a restart
                 holder.stop(grace, then_over, hurry=hurry)
             else:
                 then_over(survivors)
@@ -132,12 +133,21 @@ class Requests:
             if holder.orphaned:
                 client.send(wire.ERROR, request, b"not-running", b"")
                 return
-            if holder.generation == generation:  # else another restart, which ended the same one, has done it
-                holder.launch.again = argv or holder.launch.again
-                holder.again()
+            if holder.generation != generation:  # another restart, which ended the same one, has done it
+                told()
+                return
+            holder.launch.again = argv or holder.launch.again
+            holder.restarts.again(told)
+
+        def told() -> None:
             if holder.failure:
                 client.send(wire.ERROR, request, b"start-failed", holder.failure.encode("utf-8", "surrogateescape"))
+            elif holder.over:  # a stop came between
+                client.send(wire.ERROR, request, b"not-running", b"")
             else:
                 client.send(wire.OK, request, b"%d" % holder.generation)
 
-        holder.stop(grace, then)
+        if holder.restarts.starting is not None and not argv:
+            holder.restarts.again(told)  # it is under way
+        else:
+            holder.stop(grace, then)

@@ -1,12 +1,19 @@
-"""Whether, and when, a program that has ended is started again by itself."""
+"""Starting a program again: when it was asked for, or by itself after its end."""
 
 from __future__ import annotations
 
 import os
 import time
 
+from session_magics.holder import statefiles
+from session_magics.holder.child import SpawnError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from session_magics.holder.child import Terminal
+    from session_magics.holder.farstart import FarStart
     from session_magics.holder.holder import Holder
     from session_magics.holder.loop import Timer
 
@@ -66,6 +73,9 @@ class Restarts:
         self._allowance = Allowance(*holder.launch.max_restarts)
         self._failures = 0
         self._waiting: Timer | None = None
+        self._told: list[Callable[[], None]] = []
+        self.starting: FarStart | None = None
+        """The start that is under way in another place; nothing runs meanwhile, and the loop serves."""
         self.record: dict[str, object] = {}
         """For the run record: how the program ended, and when it starts again or that it does not. Empty while it runs.
 
@@ -93,23 +103,74 @@ class Restarts:
     def _due(self) -> None:
         self._waiting = None
         self._allowance.take(time.monotonic())
-        self._holder.again()
+        self.again()
 
     def after_shell(self, ready: bool) -> None:
         """A shell that ended comes back by itself, unless it never gets as far as its first command."""
         self._failures = 0 if ready else self._failures + 1
         if self._failures >= SHELL_TRIES:
-            self._holder.fail("the shell ends as soon as it starts")
+            self.fail("the shell ends as soon as it starts")
         else:
-            self._holder.again()
+            self.again()
 
-    def cancel(self) -> bool:
-        """Start nothing by policy any more, and forget what was counted; whether a start was under way."""
-        waiting, self._waiting = self._waiting, None
+    # ---- the start
+
+    def again(self, then: Callable[[], None] = lambda: None) -> None:
+        """Start the program anew as the next generation; ``then`` is called when that has come to an end, any end."""
+        holder = self._holder
+        self._told.append(then)
+        if self.starting is not None:
+            return
+        holder.launch.argv = holder.launch.again or holder.launch.argv
+        holder.loop.go_on()
+        self._start(holder.let_go())
+
+    def _start(self, before: Terminal | None) -> None:
+        """Start the program, when its terminal from before is closed."""
+        self.record = {}
+        if before is not None:
+            before.close()
+        self._count()
+        try:
+            self._holder.spawn()
+        except (SpawnError, OSError) as error:
+            self.fail(str(error))
+        self._over()
+
+    def _count(self) -> None:
+        self._holder.generation += 1
+        self._holder.log.event("restart", generation=self._holder.generation)
+
+    def _over(self) -> None:
+        self._holder.ring()
+        told, self._told = self._told, []
+        for then in told:
+            then()
+
+    def fail(self, reason: str) -> None:
+        """Record that the program could not be started again."""
+        holder = self._holder
+        holder.failure, holder.over = reason, True
+        statefiles.write_exit(holder.generation, "failed", reason)
+        holder.write_run()
+        if holder.shell is not None:
+            holder.shell.abandon()
+        holder.leave()
+        holder.ring()
+
+    def reaped(self, pid: int) -> None:
+        """A child of ours has ended."""
+
+    def cancel(self) -> None:
+        """Start nothing any more, and forget what was counted: the program is over, if it does not run."""
+        holder, waiting, self._waiting = self._holder, self._waiting, None
         self._failures = 0
         self._allowance.clear()
-        if waiting is None:
-            return False
-        self._holder.loop.cancel(waiting)
-        self.record = {}
-        return True
+        if waiting is not None:
+            holder.loop.cancel(waiting)
+            self.record = {}
+            holder.over = True
+            holder.write_run()
+
+    def close(self) -> None:
+        """Leave no start behind that is under way."""
