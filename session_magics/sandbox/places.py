@@ -68,6 +68,8 @@ def _setting(text: str, kind: str, word: str) -> tuple[str, str]:
         if not colon or not there.startswith("/"):
             raise UsageMistake(f"{word!r} is no mount: mount=HERE:/THERE, with :ro behind for reading alone")
         value = f"{os.path.abspath(os.path.expanduser(here))}:{there}"
+    if key == "cpus" and not re.fullmatch(r"[0-9]+(\.[0-9]+)?", value):
+        raise UsageMistake(f"{word!r} is no number of processors: cpus=1.5")
     if key == "config":
         value = os.path.abspath(os.path.expanduser(value))
     return key, value
