@@ -453,3 +453,15 @@ def test_random_blows_never_make_a_wrong_status_or_a_hang(root: Path, place: Nex
         assert isinstance(state, Lost) or (isinstance(state, Exited) and state.code == 7), state
         session.stop(now=True)
         assert carrying(session) == []
+
+
+def test_a_shell_in_a_cell_whose_relay_is_killed_is_ended_for_good(there: Registry) -> None:
+    """It is not started again by its holder there, as it would be after an end of its own."""
+    for number in range(rounds(2, 20)):
+        session = there.shell(f"cell{number}", shell="bash", lifetime="detached", rc=False)
+        with contextlib.closing(session.cell("sleep 60")) as cell:
+            until(lambda cell=cell: cell.receive(0.01) or cell.begin is not None)
+            os.kill(record(session).holder, signal.SIGKILL)
+            until_state(session, Lost)
+        there.remove(f"cell{number}")
+        assert carrying(session) == []
