@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import shutil
 import signal
 import time
 from dataclasses import replace
@@ -33,10 +34,13 @@ from rounds import rounds, until, until_state
 from session_magics import Command, Exited, Lost, Registry, StartFailed
 from session_magics.backends import Start, far
 from session_magics.backends.far import FarBackend
+from session_magics.cleaning import clean
 from session_magics.errors import SandboxError, SessionError
 from session_magics.holder import processes
 from session_magics.log import EventReader
 from session_magics.testing.rig import outcome
+from session_magics.verbs.actions import Verbs
+from session_magics.verbs.parser import parse_verb
 
 home, place, there = farplaces.home, farplaces.place, farplaces.there
 
@@ -103,6 +107,35 @@ def test_a_place_that_cannot_be_reached_any_more_loses_the_session(
     barrier.unlink()
     session.stop()
     assert carrying(session) == []
+
+
+def test_a_lost_session_whose_place_is_gone_for_good_can_be_removed(
+    root: Path, place: NextDoor, tmp_path: Path
+) -> None:
+    """By force alone, which tells what may still run there; all that reads the record works as ever."""
+    barrier = tmp_path / "barrier"
+    place.before = ("sh", "-c", f'[ ! -e {barrier} ] || {{ echo "no route" >&2; exit 255; }}; exec "$@"', "sh")
+    registry = Registry(root, backend=PlacedBackend(place))
+    session = registry.start("far", SLEEP)
+    session.wait_for("up", WITHIN)
+    barrier.touch()
+    drop(session)
+    until_state(session, Lost, WITHIN)
+    assert session.tail() == session.snapshot().strip() == "up"
+    with pytest.raises(SandboxError, match=r"may still run: remove --force forgets it$"):
+        registry.remove("far")
+    with pytest.raises(SandboxError, match=r"may still run$"):
+        session.stop(now=True)
+    assert registry.find("far") is not None and clean(registry) == []
+    told: list[str] = []
+    assert Verbs(registry, told.append).call(parse_verb("remove --force far")) == ["far"]
+    assert told == ["removed, but far: next-door: no route; what the session left there may still run\n"]
+    assert registry.find("far") is None and carrying(session)
+    barrier.unlink()
+    [pid] = far_holders(place.home)
+    os.kill(pid, signal.SIGTERM)
+    until(lambda: not carrying(session), WITHIN)
+    shutil.rmtree(place.home / ".local" / "state" / "session-magics-far" / far_directories(place.home)[0])
 
 
 def test_a_far_session_to_which_nobody_comes_back_ends_with_its_kernel(
@@ -226,4 +259,16 @@ def test_random_blows_never_make_a_wrong_status_or_a_hang(root: Path, place: Nex
         state = session.state()
         assert isinstance(state, Lost) or (isinstance(state, Exited) and state.code == 7), state
         session.stop(now=True)
+        assert carrying(session) == []
+
+
+def test_a_shell_in_a_cell_whose_relay_is_killed_is_ended_for_good(there: Registry) -> None:
+    """It is not started again by its holder there, as it would be after an end of its own."""
+    for number in range(rounds(2, 20)):
+        session = there.shell(f"cell{number}", shell="bash", lifetime="detached", rc=False)
+        with contextlib.closing(session.cell("sleep 60")) as cell:
+            until(lambda cell=cell: cell.receive(0.01) or cell.begin is not None)
+            os.kill(record(session).holder, signal.SIGKILL)
+            until_state(session, Lost)
+        there.remove(f"cell{number}")
         assert carrying(session) == []

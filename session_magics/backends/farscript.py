@@ -12,6 +12,7 @@ from session_magics.environment import COOKIE
 from session_magics.errors import SandboxError, UsageMistake
 from session_magics.holder import wire
 from session_magics.holder.farscript import CONTROL, TAG, TERMINAL
+from session_magics.holder.relaylink import container_gone
 from session_magics.model import Command
 
 FORCE_LIMIT = 20.0
@@ -64,5 +65,7 @@ def end_there(fields: Mapping[str, bytes], id: str) -> tuple[int, ...]:
     for line in called.stderr.splitlines():
         if line.startswith(TAG):
             return tuple(map(int, line[len(TAG) :].split()[1:]))
+    if container_gone(called.stderr):
+        return ()
     said = called.stderr.decode(errors="replace").strip() or f"status {called.returncode}"
     raise SandboxError(place, f"{said}; what the session left there may still run")

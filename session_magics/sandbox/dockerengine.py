@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from session_magics.errors import SandboxError, UsageMistake
+from session_magics.sandbox import dockerexec
 from session_magics.sandbox.dockerexec import GONE, REMOVAL, trouble
 from session_magics.sandbox.dockerscripts import KEEP_ALIVE
 from session_magics.sandbox.dockerwire import ANSWER, EngineFailure
@@ -47,6 +50,7 @@ class Engine:
         self._lock, self._connecting = threading.Lock(), threading.Lock()
         self._client: Any = client
         self._found: tuple[str, str] | None = None
+        self._guard: subprocess.Popen[bytes] | None = None
 
     @property
     def host(self) -> str:
@@ -64,7 +68,7 @@ class Engine:
             if self._found is None:
                 _ = self.host  # refuses one that nothing here can speak to, before the SDK says so in its own words
                 with self.errors():
-                    self._found = self._existing() if self._wish.container else self._made()
+                    self._found = self._existing() if self._wish.container else self._guarded()
             return self._found
 
     @property
@@ -115,7 +119,10 @@ class Engine:
                 self.hang_up()
 
     def hang_up(self) -> None:
-        """Close our client; a later call makes another one."""
+        """Close our client, and leave a container that was made to whoever removes it; a later call connects anew."""
+        guard, self._guard = self._guard, None
+        if guard is not None:
+            _dismiss(guard)
         with self._connecting:
             if self._client is not None and self._given is None:
                 self._client.close()
@@ -141,6 +148,23 @@ class Engine:
             how, verb = state.get("Status", "stopped"), "unpause" if state.get("Paused") else "start"
             raise SandboxError(self._place, f"the container is {how}: docker {verb} {name}")
         return str(told["Id"]), told["Config"].get("WorkingDir") or "/"
+
+    def _guarded(self) -> tuple[str, str]:
+        """Make a container that is removed should this be interrupted, or this process end before it has let go."""
+        argv = (sys.executable, "-I", dockerexec.__file__, "guard", self.host, self._wish.name)
+        quiet = subprocess.DEVNULL
+        guard = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True)
+        try:
+            made = self._made()
+        except Exception:
+            _dismiss(guard)
+            raise
+        except BaseException:  # the engine may be about to make it
+            if guard.stdin:
+                guard.stdin.close()
+            raise
+        self._guard = guard
+        return made
 
     def _made(self) -> tuple[str, str]:
         docker, wish = _docker(), self._wish
@@ -172,6 +196,8 @@ class Engine:
                     text = _one_line(str(refusal.explanation))
                     raise UsageMistake(f"{self._place}: no container can be made: {text}") from None
                 raise
+            except docker.errors.DockerException as refusal:  # of the SDK, before anybody was asked
+                raise UsageMistake(f"{self._place}: no container can be made: {_one_line(str(refusal))}") from None
             unless_it_runs.pop_all()
         return made.id, told["Config"].get("WorkingDir") or "/"
 
@@ -183,6 +209,11 @@ def container_of(place: str, session: str) -> str:
         if not found:
             raise SandboxError(place, "the session's container is gone: it is removed when the session has ended")
         return str(found[0].short_id)
+
+
+def _dismiss(guard: subprocess.Popen[bytes]) -> None:
+    """Have a container stay, or be removed by whoever calls."""
+    guard.communicate(b"k")
 
 
 def _docker() -> Any:

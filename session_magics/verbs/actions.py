@@ -266,7 +266,8 @@ class Verbs(AgentVerbs, CopyVerb):
         names = list(self._group(words.labels) if words.labels else dict.fromkeys(words.names))
         ids = {name: self._registry.removable(name, force=words.force)[1] for name in names}  # before any is removed
         for name in sorted(names, key=ids.__getitem__, reverse=True):  # a parent, which is older, takes children along
-            self._registry.remove(name, force=words.force, keep_log=words.keep_log)
+            for left in self._registry.remove(name, force=words.force, keep_log=words.keep_log):
+                self._write(f"removed, but {left}\n")
         return names
 
     def _clean(self, words: Namespace) -> list[str]:

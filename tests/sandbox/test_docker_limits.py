@@ -60,6 +60,7 @@ def test_a_missing_image_gives_one_line(docker: Dockerd) -> None:
     [
         ({"mounts": ["/no-such-folder:/x"]}, "no container can be made: .*/no-such-folder"),
         ({"mounts": ["/tmp"]}, "a mount is FOLDER:PATH"),
+        ({"memory": "lots"}, "no container can be made: .*memory"),
         ({"network": "no-such-network"}, "no-such-network"),
         ({"user": "nobody-of-that-name"}, "nobody-of-that-name"),
     ],

@@ -151,3 +151,17 @@ def test_a_cell_in_a_container_goes_on_when_the_client_is_killed(in_a_container:
         count = "set -- $(grep -la 'exec(r(int(r(8))))' /proc/[0-9]*/cmdline); echo $#"
         fields = outcome(link, link.run(count))
         assert session.output(int(fields[1]), int(fields[2])) == b"2\n"  # the agent, and grep
+
+
+@pytest.mark.parametrize("image", ["tools", "busybox"])
+def test_what_was_in_a_container_that_is_gone_needs_no_end(root: Path, docker_host: Dockerd, image: str) -> None:
+    """Neither with a holder there nor without."""
+    container = docker_host.run(image)
+    registry = Registry(root)
+    session = registry.start("inside", SLEEP, on=f"container:{container}")
+    session.wait_for("up", WITHIN)
+    os.kill(record(session).holder, signal.SIGKILL)
+    until_state(session, Lost, WITHIN)
+    docker_host.remove(container)
+    session.stop()
+    registry.remove("inside")
