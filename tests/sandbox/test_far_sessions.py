@@ -17,11 +17,11 @@ import sshds
 from dockers import Dockerd
 from farplaces import PlacedBackend
 from held import record
-from rounds import rounds, until_state
+from rounds import rounds, some, until_state
 from session_magics import Command, Lost, Registry
 from session_magics.sandbox.docker import DockerSandbox
 from session_magics.sandbox.ssh import SSHSandbox
-from session_magics.testing import Rig
+from session_magics.testing import CHECKS, Rig
 from session_magics.testing.behaviour import BEHAVIOURS
 from session_magics.testing.rig import outcome, receive_until
 from test_conformance import Check, every_check
@@ -54,7 +54,7 @@ def in_a_container(root: Path, docker_host: Dockerd) -> Iterator[Registry]:
         docker_host.remove(container)
 
 
-@every_check
+@pytest.mark.parametrize("check", some(CHECKS, 3), ids=lambda check: check.__name__)
 def test_over_ssh(check: Check, over_ssh: Registry) -> None:
     check(Rig(over_ssh, argv=argv_there))
 
