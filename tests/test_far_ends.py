@@ -134,7 +134,7 @@ def test_a_lost_session_whose_place_is_gone_for_good_can_be_removed(
     barrier.unlink()
     [pid] = far_holders(place.home)
     os.kill(pid, signal.SIGTERM)
-    until(lambda: not carrying(session), WITHIN)
+    until(lambda: not carrying(session) and not psutil.pid_exists(pid), WITHIN)
     shutil.rmtree(place.home / ".local" / "state" / "session-magics-far" / far_directories(place.home)[0])
 
 

@@ -290,6 +290,8 @@ class Relay:
         self._finished, self._something_lives = True, lives
         if self._run:
             self._write_run(lost=reason)
+        if not lives:
+            run_to_end(self._cleanup, CLEANUP_LIMIT)
         self._leave()
 
     def _leave(self) -> None:

@@ -17,7 +17,7 @@ import sshds
 from dockers import Dockerd
 from farplaces import PlacedBackend
 from held import record
-from rounds import rounds, some, until_state
+from rounds import rounds, some, until, until_state
 from session_magics import Command, Lost, Registry
 from session_magics.sandbox.docker import DockerSandbox
 from session_magics.sandbox.ssh import SSHSandbox
@@ -165,3 +165,22 @@ def test_what_was_in_a_container_that_is_gone_needs_no_end(root: Path, docker_ho
     docker_host.remove(container)
     session.stop()
     registry.remove("inside")
+
+
+def test_what_is_left_of_a_container_that_ends_is_removed(root: Path, docker_host: Dockerd) -> None:
+    """Though nobody has asked for it yet; the session stays on record as lost."""
+    words = [
+        f"docker:{docker_host.image('tools')}",
+        "network=none",
+        *map("mount={}".format, docker_host.mounts("tools")),
+    ]
+    registry = Registry(root)
+    session = registry.start("inside", SLEEP, on=",".join(words))
+    session.wait_for("up", WITHIN)
+    with docker_host.client() as client:
+        client.containers.get(docker_host.containers()[0]).kill()
+    until_state(session, Lost, WITHIN)
+    try:
+        until(lambda: not docker_host.containers(), WITHIN)
+    finally:
+        registry.remove("inside")
