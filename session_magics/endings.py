@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from session_magics.backends.choice import abandoned, may_live_on
 from session_magics.catalogue import Catalogue
-from session_magics.errors import SessionExists, SessionNotFound, StoreError
+from session_magics.errors import SandboxError, SessionExists, SessionNotFound, StoreError
 from session_magics.model import Exited, FailedToStart, Lost, SessionInfo, State, describe
 from session_magics.session import GRACE, Session
 from session_magics.together import stop_each
@@ -15,16 +15,18 @@ from session_magics.together import stop_each
 class Endings(Catalogue):
     """What a registry does about the end of its sessions."""
 
-    def remove(self, name: str, *, force: bool = False, keep_log: bool = False) -> None:
+    def remove(self, name: str, *, force: bool = False, keep_log: bool = False) -> list[str]:
         """Forget a session that has ended; with ``force`` stop it first.
 
-        ``keep_log`` leaves its directory with all that was recorded; only the name is free again.
+        ``keep_log`` leaves its directory with all that was recorded; only the name is free again. With ``force`` a
+        session that is lost goes also where its place cannot be reached: returned is what may still run there.
 
         Raises:
             SessionExists: it still runs, or something that it started does, or its state is not known.
             SessionNotFound: there is none of that name.
+            SandboxError: what it has left elsewhere cannot be reached; it is kept.
         """
-        self._remove(*self.removable(name, force=force), force=force, keep_log=keep_log)
+        return self._remove(*self.removable(name, force=force), force=force, keep_log=keep_log)
 
     def removable(self, name: str, *, force: bool = False) -> tuple[str, str]:
         """Check that ``remove`` may be done and change nothing; the name's key and id. Raises as ``remove`` does."""
@@ -44,16 +46,23 @@ class Endings(Catalogue):
             raise SessionExists(name, describe(state), kept=True)
         return key, id
 
-    def _remove(self, key: str, id: str, *, force: bool, keep_log: bool) -> None:
+    def _remove(self, key: str, id: str, *, force: bool, keep_log: bool) -> list[str]:
+        left: list[str] = []
         for below, child in self._children(id).items() if id else ():
-            self._remove(below, child.id, force=force, keep_log=keep_log)
+            left += self._remove(below, child.id, force=force, keep_log=keep_log)
         if id:
             state = self.store.state(id)
             if force and not over(state):
                 Session(self.store, self.backend, self._shown(key), id).stop()
             else:
-                self._end_what_lives_on(key, id, state)
+                try:
+                    self._end_what_lives_on(key, id, state)
+                except SandboxError as error:
+                    if not force:
+                        raise SandboxError(error.place, f"{error.reason}: remove --force forgets it") from None
+                    left.append(f"{self._shown(key)}: {error}")
         self.store.remove(id, key, keep_log=keep_log)
+        return left
 
     def _end_what_lives_on(self, key: str, id: str, state: State) -> None:
         """End what a program that has ended left behind, and what has lost its holder."""

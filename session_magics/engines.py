@@ -157,11 +157,8 @@ class EngineSession:
             return None if state is None else (state,)
 
         (state,) = self._until(ended, "the end", timeout)
-        match state:
-            case Exited(code=int(code)):
-                return code
-            case Exited(signal=int(number)):
-                return -number
+        if isinstance(state, Exited):
+            return state.status
         raise SessionNotRunning(self.name, describe(state))
 
     def wait_for(self, pattern: str, timeout: float | None = None, *, begin: int = 0) -> str:

@@ -117,6 +117,11 @@ class Exited:
     background: bool = False
     """True while processes that the program left behind still run under the holder."""
 
+    @property
+    def status(self) -> int:
+        """The code, or minus the signal."""
+        return self.code if self.code is not None else -(self.signal or 0)
+
 
 @dataclass(frozen=True)
 class GaveUp(Exited):

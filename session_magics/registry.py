@@ -156,15 +156,15 @@ class Registry(Starting):
         """The shell session of that name, started if it does not run; its cells are run by ``run_cell``.
 
         The options say how to *start*; of a shell that runs already, a different ``shell`` or place is refused.
-        ``rc``: whether it reads the user's start-up file. ``on``: where it runs (see ``start``). Of several callers at
-        once, one starts the shell and all get it.
+        ``rc``: whether it reads the user's start-up file. ``on``: where it runs (see ``start``); not told, it is where
+        the last shell of that name was. Of several callers at once, one starts the shell and all get it.
 
         Raises:
             UsageMistake: something else runs under that name, or there is no such shell.
             StartFailed: the shell could not be started.
         """
         deadline = time.monotonic() + START_GRACE
-        place = self._place(on)
+        place = self._place(on or self.last_place(name))
         while True:
             session = self._running_shell(name, shell, place)
             if session is not None:
@@ -194,6 +194,12 @@ class Registry(Starting):
                 if time.monotonic() > deadline:
                     raise
             time.sleep(STARTING_STEP)
+
+    def last_place(self, name: str) -> str | None:
+        """Where the shell of that name is, or was; None: here, or there is none."""
+        session = self.find(name)
+        info = session.info() if session is not None else None
+        return info.on if info is not None and info.shell is not None else None
 
     def child_shell(self, parent: str) -> Session:
         """A login shell in a session's directory, which ends with it; the one that runs already, if there is one."""

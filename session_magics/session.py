@@ -187,11 +187,8 @@ class Session:
                 if not news.wait(NO_OFFSET, deadline):
                     raise WaitTimeout(self.name, "the end", timeout or 0.0)
         state = self.state()
-        match state:
-            case Exited(code=int(code)):
-                return code
-            case Exited(signal=int(number)):
-                return -number
+        if isinstance(state, Exited):
+            return state.status
         raise SessionNotRunning(self.name, describe(state))
 
     def wait_for(self, pattern: str, timeout: float | None = None, *, begin: int = 0) -> str:

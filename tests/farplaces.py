@@ -5,16 +5,28 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import psutil
+import pytest
+
+from held import record
+from rounds import until
+from session_magics import Registry, Running, Session
 from session_magics.backends import Start
 from session_magics.backends.far import FarBackend
 from session_magics.environment import COOKIE
+from session_magics.holder import trees
+from session_magics.log import EventReader
 from session_magics.model import Command
 from session_magics.sandbox import Probe, Sandbox
+
+WITHIN = 5.0  # seconds in which a connection is there again, or the session lost
+SLEEP = Command(("sh", "-c", "echo up; exec sleep 1000"))
 
 
 @dataclass
@@ -67,3 +79,45 @@ def far_holders(home: Path) -> list[int]:
             text = (home / ".local" / "state" / "session-magics-far" / name / "run.json").read_text()
             found.append(int(json.loads(text)["holder"]))
     return found
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    """The home of the place next door; no session may have left anything there."""
+    yield tmp_path
+    until(lambda: not far_directories(tmp_path), 5.0, what=lambda: far_directories(tmp_path))
+
+
+@pytest.fixture
+def place(home: Path) -> NextDoor:
+    return NextDoor(home)
+
+
+@pytest.fixture
+def there(root: Path, place: NextDoor) -> Iterator[Registry]:
+    registry = Registry(root, backend=PlacedBackend(place))
+    yield registry
+    registry.stop_all(now=True)
+
+
+def connection(session: Session) -> int:
+    """The pid of the program that leads to the place."""
+    return next((one.pid for one in psutil.Process(record(session).holder).children()), 0)
+
+
+def drop(session: Session, number: int = signal.SIGKILL) -> None:
+    """Kill the connection, if there is one at this moment."""
+    if pid := connection(session):
+        os.kill(pid, number)
+
+
+def carrying(session: Session) -> list[int]:
+    return trees.carrying(f"SESSION_MAGICS_SESSION={session.id}".encode())
+
+
+def faults(session: Session) -> list[object]:
+    return [event.data for event in EventReader(session.directory).events()[0] if event.kind == "fault"]
+
+
+def over(session: Session) -> bool:
+    return not isinstance(session.state(), Running)

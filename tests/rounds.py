@@ -7,20 +7,27 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from session_magics import Registry
 from session_magics.holder import processes
 from session_magics.model import State
 
+Thing = TypeVar("Thing")
 DEADLINE = 20.0  # seconds until a test gives up waiting for a condition
 
 
 def rounds(usual: int, full: int) -> int:
     """The number of rounds of a test in this run."""
     return full if os.environ.get("SESSION_MAGICS_FULL") else usual
+
+
+def some(things: Sequence[Thing], every: int) -> Sequence[Thing]:
+    """Of many alike, those that are tried in this run: every so many, or all."""
+    return things[:: rounds(every, 1)]
 
 
 def until(condition: Callable[[], object], limit: float = DEADLINE, *, what: object = "") -> float:

@@ -3,77 +3,47 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import random
 import signal
 import sys
 import time
-from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import psutil
 import pytest
 
-from farplaces import NextDoor, PlacedBackend, far_directories, far_holders
-from held import cap_logs, record
-from rounds import rounds, until, until_state
-from session_magics import Command, Exited, Lost, Registry, Running, Session, StartFailed
-from session_magics.backends import Link, Start, far
-from session_magics.backends.far import FarBackend
-from session_magics.errors import SandboxError, SessionError
-from session_magics.holder import processes, trees
+import farplaces
+from farplaces import SLEEP, WITHIN, NextDoor, PlacedBackend, carrying, drop, far_directories, faults, over
+from held import cap_logs
+from rounds import rounds, until
+from session_magics import Command, Exited, Registry, Running
+from session_magics.backends import Link
+from session_magics.errors import SessionError
 from session_magics.log import EventReader, LogReader
+from session_magics.run import run_cell
 from session_magics.testing import Rig
 from session_magics.testing.rig import outcome
 from test_conformance import Check, every_check
 
-WITHIN = 5.0  # seconds in which a connection is there again, or the session lost
-SLEEP = Command(("sh", "-c", "echo up; exec sleep 1000"))
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Path]:
-    """The home of the place next door; no session may have left anything there."""
-    yield tmp_path
-    until(lambda: not far_directories(tmp_path), 5.0, what=lambda: far_directories(tmp_path))
-
-
-@pytest.fixture
-def place(home: Path) -> NextDoor:
-    return NextDoor(home)
-
-
-@pytest.fixture
-def there(root: Path, place: NextDoor) -> Iterator[Registry]:
-    registry = Registry(root, backend=PlacedBackend(place))
-    yield registry
-    registry.stop_all(now=True)
-
-
-def connection(session: Session) -> int:
-    """The pid of the program that leads to the place."""
-    return next((one.pid for one in psutil.Process(record(session).holder).children()), 0)
-
-
-def drop(session: Session, number: int = signal.SIGKILL) -> None:
-    """Kill the connection, if there is one at this moment."""
-    if pid := connection(session):
-        os.kill(pid, number)
-
-
-def carrying(session: Session) -> list[int]:
-    return trees.carrying(f"SESSION_MAGICS_SESSION={session.id}".encode())
-
-
-def faults(session: Session) -> list[object]:
-    return [event.data for event in EventReader(session.directory).events()[0] if event.kind == "fault"]
+home, place, there = farplaces.home, farplaces.place, farplaces.there
 
 
 @every_check
 def test_the_far_backend(check: Check, there: Registry) -> None:
     check(Rig(there))
+
+
+def test_nothing_behind_the_end_of_a_cell_is_seen_before_its_status(there: Registry) -> None:
+    """A hook of the prompt prints at once, and was shown as the cell's in one of some cells."""
+    session = there.shell("s", shell="bash", rc=False)
+    run_cell(session, "PROMPT_COMMAND='echo HOOK'")
+    with contextlib.closing(session.attach()) as shell:
+        for _ in range(rounds(100, 1000)):
+            cell, seen = shell.cell("echo x"), 0
+            while cell.result is None:
+                cell.receive(0)
+                seen = max(seen, 0 if cell.result else cell.available)
+            assert seen <= cell.result.end
 
 
 # ---------------------------------------------------------------- connections that drop
@@ -186,10 +156,6 @@ def test_what_cannot_be_asked_twice_is_refused_and_not_lost_sight_of(there: Regi
     assert isinstance(session.state(), Running)
 
 
-def over(session: Session) -> bool:
-    return not isinstance(session.state(), Running)
-
-
 def answers(link: Link) -> bool:
     try:
         link.probe()
@@ -232,191 +198,3 @@ def test_noise_before_the_mark_is_not_taken_for_an_answer(root: Path, place: Nex
     session = registry.start("loud", Command(("sh", "-c", "echo said; exit 3")))
     assert session.wait(WITHIN) == 3
     assert session.output() == b"said\r\n"
-
-
-# ---------------------------------------------------------------- ends that nobody asked for
-
-
-def test_a_far_holder_that_is_killed_loses_the_session_and_leaves_nothing(there: Registry, place: NextDoor) -> None:
-    for number in range(rounds(3, 30)):
-        session = there.start(f"killed{number}", Command(("sh", "-c", "setsid sleep 1000 & echo up; exec sleep 1000")))
-        session.wait_for("up", WITHIN)
-        [pid] = far_holders(place.home)
-        os.kill(pid, signal.SIGKILL)
-        state = until_state(session, Lost, WITHIN)
-        assert isinstance(state, Lost) and state.reason == "its holder was killed on next-door"
-        assert carrying(session) == []
-        until(lambda: not far_directories(place.home), WITHIN)
-
-
-def test_a_cell_whose_holder_is_killed_is_lost_and_has_no_status(there: Registry, place: NextDoor) -> None:
-    session = there.shell("cells", shell="bash", lifetime="detached", rc=False)
-    with contextlib.closing(session.cell("sleep 60")) as cell:
-        until(lambda: cell.receive(0.01) or cell.begin is not None)
-        [pid] = far_holders(place.home)
-        os.kill(pid, signal.SIGKILL)
-        until(lambda: cell.receive(0.1) and cell.result is not None, WITHIN)
-        assert cell.result and cell.result.state == "lost"
-
-
-def test_a_relay_that_is_killed_loses_the_session_until_it_is_stopped(there: Registry, place: NextDoor) -> None:
-    """What runs there goes on; a stop reaches the place again and ends it."""
-    session = there.start("orphan", SLEEP)
-    session.wait_for("up", WITHIN)
-    run = record(session)
-    os.kill(run.holder, signal.SIGKILL)
-    assert until_state(session, Lost, WITHIN) == Lost("holder killed")
-    assert carrying(session)
-    session.stop(now=True)
-    assert carrying(session) == []
-
-
-@pytest.mark.parametrize("lifetime", ["detached", "kernel"])
-def test_a_place_that_cannot_be_reached_any_more_loses_the_session(
-    root: Path, place: NextDoor, lifetime: str, tmp_path: Path
-) -> None:
-    """Within five seconds, with a reason that says what may still run; once it can be reached, a stop ends that."""
-    barrier = tmp_path / "barrier"
-    place.before = ("sh", "-c", f'[ ! -e {barrier} ] || {{ echo "no route" >&2; exit 255; }}; exec "$@"', "sh")
-    registry = Registry(root, backend=PlacedBackend(place))
-    session = registry.start("far", SLEEP, lifetime=lifetime)  # type: ignore[arg-type]
-    session.wait_for("up", WITHIN)
-    barrier.touch()
-    with session.link() as link:
-        drop(session)
-        until(lambda: connection(session) == 0)
-        with pytest.raises(SessionError, match="the connection to next-door has dropped"):
-            link.probe()
-    state = until_state(session, Lost, WITHIN)
-    what = "it may still run there" if lifetime == "detached" else "what it runs there ends by itself soon"
-    assert state == Lost(f"no connection to next-door any more (no route): {what}")
-    assert carrying(session)
-    with pytest.raises(SandboxError, match="next-door: no route; what the session left there may still run"):
-        session.stop()
-    barrier.unlink()
-    session.stop()
-    assert carrying(session) == []
-
-
-def test_a_far_session_to_which_nobody_comes_back_ends_with_its_kernel(
-    there: Registry, place: NextDoor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(far, "FORSAKEN", 0.4)
-    session = there.start("mine", SLEEP, lifetime="kernel")
-    session.wait_for("up", WITHIN)
-    run = record(session)
-    os.kill(run.holder, signal.SIGKILL)
-    until(lambda: not carrying(session) and not far_directories(place.home), WITHIN)
-
-
-def test_the_end_of_the_owner_ends_everything_there_and_here(there: Registry, place: NextDoor) -> None:
-    with psutil.Popen(["sleep", "1000"]) as owner:
-        there.owner = f"{owner.pid}-{processes.start_tick(owner.pid)}"
-        session = there.start("mine", SLEEP, lifetime="kernel")
-        session.wait_for("up", WITHIN)
-        owner.kill()
-    until(lambda: not session.directory.exists(), WITHIN)
-    assert carrying(session) == []
-
-
-def test_a_place_that_cannot_be_reached_at_all_starts_nothing(root: Path, place: NextDoor) -> None:
-    place.before = ("sh", "-c", "echo 'host key verification failed' >&2; exit 255")
-    registry = Registry(root, backend=PlacedBackend(place))
-    with pytest.raises(StartFailed, match="next-door cannot be reached: host key verification failed"):
-        registry.start("nothing", SLEEP)
-    registry.remove("nothing")
-
-
-def test_what_is_made_for_a_session_is_given_up_with_it(root: Path, place: NextDoor, tmp_path: Path) -> None:
-    """At the end of the session, when its program could not be started, and when a stop comes after the relay's end."""
-    made = tmp_path / "made"
-    place.cleaning = ("rm", "-f", str(made))
-    registry = Registry(root, backend=PlacedBackend(place))
-    made.touch()
-    registry.start("short", Command(("true",))).wait(WITHIN)
-    until(lambda: not made.exists(), WITHIN)
-    made.touch()
-    with pytest.raises(StartFailed):
-        registry.start("missing", Command(("/no/such/program",)))
-    assert not made.exists()
-    made.touch()
-    session = registry.start("killed", SLEEP)
-    os.kill(record(session).holder, signal.SIGKILL)
-    until_state(session, Lost)
-    session.stop()
-    assert not made.exists()
-
-
-# ---------------------------------------------------------------- the far side itself
-
-
-def test_programs_have_the_environment_and_directory_of_the_place(root: Path, place: NextDoor, home: Path) -> None:
-    place.env = {"THERE": "yes", "GONE": "1"}
-
-    class Changed(PlacedBackend):
-        def start(self, start: Start) -> None:
-            there = replace(start, place=place, env={"ADDED": "a b\nc"}, unset=("GONE",))  # type: ignore[arg-type]
-            FarBackend.start(self, there)
-
-    registry = Registry(root, backend=Changed(place))
-    script = 'printf "%s|" "$THERE" "${GONE-none}" "$ADDED" "$HOME" "$TERM" "${SESSION_MAGICS_HOLDER-none}"; pwd'
-    session = registry.start("env", Command(("sh", "-c", f"stty -opost; {script}"), cwd=str(home)))
-    assert session.wait(WITHIN) == 0
-    expected = f"yes|none|a b\nc|{home}|xterm-256color|none|{home}\n"
-    assert session.output().decode() == expected
-
-
-def pythons() -> list[str]:
-    """Other versions that are here to be tried."""
-    found = [f"{folder}/bin/python3" for folder in sorted(Path.home().glob(".pyenv/versions/3.*"))]
-    return [one for one in found if os.access(one, os.X_OK) and int(one.split("/")[-3].split(".")[1]) >= 9]
-
-
-@pytest.mark.parametrize("python", pythons(), ids=lambda path: path.split("/")[-3])
-def test_holders_run_on_every_python_from_3_9_on(root: Path, place: NextDoor, python: str) -> None:
-    place.python = python
-    registry = Registry(root, backend=PlacedBackend(place))
-    session = registry.shell("cells", shell="bash", lifetime="detached", rc=False)
-    with session.link() as link:
-        link.resize(40, 120)
-        fields = outcome(link, link.run("stty size </dev/tty; (exit 3)"))
-        assert fields[3:5] == [b"3", b"done"]
-        assert session.output(int(fields[1]), int(fields[2])).split() == [b"40", b"120"]
-    assert faults(session) == []
-    assert isinstance(session.stop(), Exited)
-
-
-def test_a_start_after_an_end_goes_on_in_the_same_log(there: Registry) -> None:
-    session = there.start("twice", Command(("sh", "-c", "stty -opost; echo one; exit 5")))
-    assert session.wait(WITHIN) == 5
-    there.restart("twice")
-    assert session.wait(WITHIN) == 5
-    assert session.output() == b"one\none\n"
-    assert session.info().generation == 2
-    assert [event.data["code"] for event in EventReader(session.directory).events()[0] if event.kind == "exit"] == [
-        5,
-        5,
-    ]
-
-
-def test_random_blows_never_make_a_wrong_status_or_a_hang(root: Path, place: NextDoor) -> None:
-    """Whatever is killed at whatever moment: the end is the true one, or lost, soon; and nothing is left."""
-    generator = random.Random(23)
-    registry = Registry(root, backend=PlacedBackend(place))
-    for number in range(rounds(12, 300)):
-        script = "echo up; read line; setsid sleep 1000 & sleep 0.05; exit 7"
-        session = registry.start(f"blow{number}", Command(("sh", "-c", script)))
-        session.wait_for("up", WITHIN)
-        relay = record(session).holder
-        victims = generator.choice(([relay], far_holders(place.home), [connection(session)]))
-        with session.link() as link:
-            link.send(b"\n")
-        time.sleep(generator.uniform(0, 0.1))
-        for pid in victims:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        until(partial(over, session), WITHIN, what=session.state)
-        state = session.state()
-        assert isinstance(state, Lost) or (isinstance(state, Exited) and state.code == 7), state
-        session.stop(now=True)
-        assert carrying(session) == []

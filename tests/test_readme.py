@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from session_magics.cli.words import VERBS as MORE_VERBS
-from session_magics.verbs.parser import VERBS, Verb, verbs
+from session_magics.verbs.parser import VERBS, Verb, parse_cell, parse_words, split_words, verbs
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 
@@ -37,3 +37,11 @@ def test_python_blocks_that_are_plain_python_compile() -> None:
     assert plain
     for block in plain:
         compile(block, "README.md", "exec")
+
+
+def test_lines_of_ours_can_be_typed_as_they_stand() -> None:
+    blocks = "".join(re.findall(r"^```\w*\n(.*?)^```$", README, re.S | re.M))
+    for line in re.findall(r"^%session (.+)", blocks, re.M):
+        parse_words(split_words(line))
+    for line in re.findall(r"^%%sh_session(.*)", blocks, re.M):
+        parse_cell(line.strip())

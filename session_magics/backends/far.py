@@ -16,7 +16,7 @@ from pathlib import Path
 from session_magics.backends import Start
 from session_magics.backends.farcode import READER, far_code
 from session_magics.backends.farscript import end_there, launch_fields
-from session_magics.backends.native import NativeBackend, NativeLink, launch_message, living_holder
+from session_magics.backends.native import NativeBackend, NativeLink, launch_message, living_holder, packed
 from session_magics.errors import SandboxError, StartFailed, UsageMistake
 from session_magics.holder import launch, wire
 from session_magics.model import Command
@@ -28,6 +28,9 @@ SOCKET = "sock"
 """Stays in a session's directory while something of the session may live there, see ``choice.abandoned``."""
 FORSAKEN = 60.0
 """Seconds after which a far session that ends with its kernel ends if nobody has come back to it."""
+
+CLEANUP_LIMIT = 20.0
+"""Seconds for what was made for a session to be given up, such as a container to be removed."""
 
 
 class FarBackend(NativeBackend):
@@ -62,7 +65,7 @@ class FarBackend(NativeBackend):
         """Start the process of this side; StartFailed, and the place given up, if it does not come up."""
         answer = self.launch(start.spec.id, start.spec.name, message)
         if answer != b"ok":
-            run_quietly(place.cleanup())
+            _run_quietly(place.cleanup())
             raise StartFailed(start.spec.name, answer.decode("utf-8", "replace"))
 
     def _start_relay(self, start: Start, place: Sandbox, python: str) -> None:
@@ -87,11 +90,11 @@ class FarBackend(NativeBackend):
         return {
             b"id": start.spec.id.encode(),
             b"place": place.place.encode("utf-8", "surrogateescape"),
-            b"argv": _packed(command.argv),
+            b"argv": packed(command.argv),
             b"cwd": os.fsencode(command.cwd or ""),
-            b"env": _packed(added),
-            b"unset": _packed([key for key, value in command.env.items() if value is None]),
-            b"cleanup": _packed(place.cleanup()),
+            b"env": packed(added),
+            b"unset": packed([key for key, value in command.env.items() if value is None]),
+            b"cleanup": packed(place.cleanup()),
         }
 
     @staticmethod
@@ -119,7 +122,7 @@ class FarBackend(NativeBackend):
             if not cleanup:
                 raise
             survivors = ()  # nothing of the place itself is left in a moment
-        run_quietly(cleanup)
+        _run_quietly(cleanup)
         if not survivors:
             with contextlib.suppress(OSError):
                 os.unlink(directory / SOCKET)
@@ -156,19 +159,15 @@ def _far_message(start: Start) -> bytes:
     """What the far holder is told; its directory and the rest of the environment are added there."""
     there = replace(start, owner=None, parent=None, name_file=None)
     forsaken = FORSAKEN if start.spec.lifetime == "kernel" else 0.0
-    return launch_message(there, {"unset": _packed(start.unset), "forsaken": b"%g" % forsaken})
+    return launch_message(there, {"unset": packed(start.unset), "forsaken": b"%g" % forsaken})
 
 
 def _flat(fields: Mapping[bytes, bytes]) -> bytes:
     return wire.pack(*[part for pair in fields.items() for part in pair])
 
 
-def _packed(words: Sequence[str]) -> bytes:
-    return wire.pack(*map(os.fsencode, words))
-
-
-def run_quietly(argv: Sequence[str]) -> None:
+def _run_quietly(argv: Sequence[str]) -> None:
     """Run a command for what it does, if there is one; it may fail."""
     if argv:
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-            subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=20.0, check=False)
+            subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=CLEANUP_LIMIT, check=False)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from session_magics.backends import Start
+from session_magics.backends.native import packed
 from session_magics.environment import COOKIE
 from session_magics.errors import SandboxError, UsageMistake
 from session_magics.holder import wire
 from session_magics.holder.farscript import CONTROL, TAG, TERMINAL
+from session_magics.holder.relaylink import container_gone
 from session_magics.model import Command
 
 FORCE_LIMIT = 20.0
@@ -33,13 +35,13 @@ def launch_fields(start: Start) -> Mapping[str, bytes]:
     env = {**control.env, **client.env}
     return {
         "place": os.fsencode(place.place),
-        "control": _packed(control.argv),
-        "client": _packed(client.argv),
-        "near_env": _packed(part for name, value in env.items() if value is not None for part in (name, value)),
-        "near_unset": _packed(name for name, value in env.items() if value is None),
+        "control": packed(control.argv),
+        "client": packed(client.argv),
+        "near_env": packed(part for name, value in env.items() if value is not None for part in (name, value)),
+        "near_unset": packed(name for name, value in env.items() if value is None),
         "near_cwd": os.fsencode(client.cwd or ""),
-        "unset": _packed(start.unset),
-        "cleanup": _packed(place.cleanup()),
+        "unset": packed(start.unset),
+        "cleanup": packed(place.cleanup()),
     }
 
 
@@ -63,9 +65,7 @@ def end_there(fields: Mapping[str, bytes], id: str) -> tuple[int, ...]:
     for line in called.stderr.splitlines():
         if line.startswith(TAG):
             return tuple(map(int, line[len(TAG) :].split()[1:]))
+    if container_gone(called.stderr):
+        return ()
     said = called.stderr.decode(errors="replace").strip() or f"status {called.returncode}"
     raise SandboxError(place, f"{said}; what the session left there may still run")
-
-
-def _packed(words: Iterable[str]) -> bytes:
-    return wire.pack(*map(os.fsencode, words))

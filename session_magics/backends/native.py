@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from session_magics.backends import Start, Waiting
@@ -108,7 +108,7 @@ def launch_message(start: Start, extra: Mapping[str, bytes]) -> bytes:
     env = [part for key, value in start.env.items() for part in (os.fsencode(key), os.fsencode(value))]
     return launch.encode(
         directory=os.fsencode(start.directory),
-        argv=_packed((start.program,) if start.program else spec.argv),
+        argv=packed((start.program,) if start.program else spec.argv),
         env=wire.pack(*env),
         cwd=os.fsencode(spec.cwd),
         rows=b"%d" % rows,
@@ -123,15 +123,16 @@ def launch_message(start: Start, extra: Mapping[str, bytes]) -> bytes:
         owner_tick=b"%d" % (start.owner or nobody)[1],
         parent_pid=b"%d" % (start.parent or nobody)[0],
         parent_tick=b"%d" % (start.parent or nobody)[1],
-        again=_packed(start.again),
+        again=packed(start.again),
         hangup=b"%d" % (spec.tool == LOGIN_SHELL or has_prompt(spec.argv)),
         name_file=os.fsencode(start.name_file or ""),
         **extra,
     )
 
 
-def _packed(argv: Sequence[str]) -> bytes:
-    return wire.pack(*map(os.fsencode, argv))
+def packed(words: Iterable[str]) -> bytes:
+    """Words as one field of a launch or a request."""
+    return wire.pack(*map(os.fsencode, words))
 
 
 def _holder_environment(id: str) -> dict[str, str]:
@@ -310,7 +311,7 @@ class NativeLink:
 
     def restart(self, grace: float, argv: Sequence[str] = ()) -> int:
         """See Link."""
-        return int(self._ask(wire.RESTART, b"%g" % grace, _packed(argv), limit=grace + STOP_SLACK)[0])
+        return int(self._ask(wire.RESTART, b"%g" % grace, packed(argv), limit=grace + STOP_SLACK)[0])
 
     def close(self) -> None:
         """See Link."""

@@ -24,7 +24,8 @@ OUT_LIMIT = 1024 * 1024
 """Bytes that wait for the connection before more of the log is read."""
 SILENCE_LIMIT = 60.0
 """Seconds without a word of the relay, which speaks every ten, after which the connection counts as dead."""
-UNREACHED = 1 << 62
+OUTPUT = {wire.BEGUN: 2, wire.DONE: 3}
+"""Which field of a frame about a cell tells how far the log has to be there when it comes."""
 
 
 def main(base: str) -> NoReturn:
@@ -172,17 +173,15 @@ class Agent:
             self._holder = None
             self._conclude()
             return
-        frames = bytearray()
-        bell: list[bytes] = []
         for kind, fields in self._from_holder.feed(data):
             if kind == wire.HELLO:
-                frames += self._ready()
-                bell = bell or [b"0", b"0"]
+                self._step(self._ready(), bell=True)
             elif kind == wire.BELL:
-                bell = fields
+                self._step(b"", int(fields[0]), int(fields[1]), bell=True)
             else:
-                frames += wire.frame(kind, *fields)
-        self._step(bytes(frames), bell)
+                # What stands behind a cell's output belongs to nobody until its status is told.
+                seen = int(fields[OUTPUT[kind]]) if kind in OUTPUT else None
+                self._step(wire.frame(kind, *fields), seen)
         self._tell()
 
     def _ready(self) -> bytes:
@@ -190,19 +189,20 @@ class Agent:
         told = wire.frame(agentwire.READY, self._directory, run[1] if run else b"0")
         return told + (wire.frame(agentwire.RUN_RECORD, *run) if run else b"")
 
-    def _step(self, frames: bytes, bell: list[bytes]) -> None:
-        """Note what is to be told, and what before it.
+    def _step(self, frames: bytes, log: int | None = None, index: int = 0, *, bell: bool = False) -> None:
+        """Note what is to be told, and how far log and index have to be told before it; None: as far as they are.
 
-        A bell says how far the log may be seen, which is less than there is while the status of a cell is awaited. The
-        exit record is read before the run record, as it is written after it, and both before the ends of log and index.
+        The exit record is read before the run record, as it is written after it, and both before the ends of log and
+        index.
         """
         ended, run = self._records.exit(), self._records.run()
         records = wire.frame(agentwire.RUN_RECORD, *run) if run else b""
         records += wire.frame(agentwire.EXIT_RECORD, ended) if ended else b""
-        log, index = (int(bell[0]), int(bell[1])) if bell else (0, 0)
-        if frames or records:
-            log, index = max(log, self._log.end()), max(index, os.fstat(self._index_fd).st_size)
-        self._steps.append(Step(log, index, records + frames, bell=bool(bell)))
+        if records or log is None:
+            log = self._log.end()
+        if records or frames:
+            index = os.fstat(self._index_fd).st_size
+        self._steps.append(Step(log, index, records + frames, bell=bell))
 
     def _tell(self) -> None:
         """Send what the connection has room for."""
@@ -252,7 +252,7 @@ class Agent:
         gone = wire.frame(
             agentwire.GONE, agentwire.KILLED if killed else agentwire.ENDED, *[b"%d" % pid for pid in survivors]
         )
-        self._step(gone, [])
+        self._step(gone)
         self._tell()
 
 

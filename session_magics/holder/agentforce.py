@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import _socket
 import fcntl
 import os
 import shutil
 import time
 
+from session_magics.holder import wire
 from session_magics.holder.agentfiles import json_of
 from session_magics.holder.stop import NOBODY, end_tree
 from session_magics.holder.stopping import COOKIE
@@ -22,6 +24,8 @@ def force(base: str, id: bytes) -> tuple[int, ...]:
     survivors: set[int] = set()
     for name in ours:
         os.chdir(os.path.join(base, name))
+        if held():  # a shell that is killed within a cell is started again, unless its holder knows better
+            ask_to_stop()
         holder = json_of("run.json").get("holder") if held() else 0
         survivors.update(end_tree(holder if isinstance(holder, int) and holder else NOBODY, COOKIE + b"=" + id))
         if holder:
@@ -32,6 +36,23 @@ def force(base: str, id: bytes) -> tuple[int, ...]:
     if not ours:
         survivors.update(end_tree(NOBODY, COOKIE + b"=" + id))
     return tuple(sorted(survivors))
+
+
+def ask_to_stop() -> None:
+    """Have the holder of the working directory end all by force and go; one that hangs is given up soon."""
+    deadline = time.monotonic() + GOING_LIMIT
+    holder = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        holder.settimeout(GOING_LIMIT)
+        holder.connect("sock")
+        holder.send(wire.frame(wire.STOP, b"1", b"0", b"1"))
+        while holder.recv(1 << 16) and time.monotonic() < deadline:
+            pass
+    except OSError:
+        return
+    finally:
+        holder.close()
+    until_gone()
 
 
 def end_left(directory: bytes) -> tuple[int, ...]:

@@ -81,8 +81,7 @@ class RelayLink:
     @property
     def container_gone(self) -> bool:
         """Whether the complaint says that the place exists no more."""
-        said = self._complaint.lower()
-        return any(words in said for words in CONTAINER_GONE)
+        return container_gone(self._complaint)
 
     def open(self) -> None:
         """Start a connection; the one before must be closed. OSError: its program cannot be started."""
@@ -182,6 +181,11 @@ class RelayLink:
                 os.waitpid(pid, 0)
             except OSError:
                 pass
+
+
+def container_gone(said: bytes) -> bool:
+    """Whether the last words of a connection's program say that the place exists no more."""
+    return any(words in said.lower() for words in CONTAINER_GONE)
 
 
 def _read(fd: int) -> bytes | None:

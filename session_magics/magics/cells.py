@@ -81,6 +81,8 @@ class CellRunner:
         if options.exec:
             self._oneshots(options, body, writer)
             return
+        if self._place(options) and not self._running(options.name):
+            self._session(options, writer)  # to reach a place may take long, and an interrupt ends that
         with noticed() as interrupts:
             if options.bg:
                 self._in_background(options, body, values, writer)
@@ -152,7 +154,7 @@ class CellRunner:
             self._given[options.name] = options.env
         return self._registry.shell(
             options.name,
-            shell=options.shell or (None if runs or options.on else traits.shell_program),
+            shell=options.shell or (None if runs or self._place(options) else traits.shell_program),
             cwd=options.cwd,
             env=options.env,
             on=options.on,
@@ -160,6 +162,10 @@ class CellRunner:
             lifetime=options.lifetime or traits.lifetime,
             rc=options.rc and traits.rc,
         )
+
+    def _place(self, options: CellOptions) -> str | None:
+        """Where the cell's shell is to run: a name stays where it was, though its shell has ended."""
+        return options.on or self._registry.last_place(options.name)
 
     def _running(self, name: str) -> bool:
         session = self._registry.find(name)

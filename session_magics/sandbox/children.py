@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import os
 import selectors
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import IO, Protocol
+from typing import IO, TYPE_CHECKING, Protocol
 
 from session_magics.holder import processes
 from session_magics.sandbox import STDERR_TAIL
 from session_magics.sandbox.families import kill_family, kill_group
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 CHUNK = 1 << 16
 """Bytes asked per read: what a pipe holds on Linux."""
@@ -46,6 +50,14 @@ class Child:
     def pid(self) -> int:
         """Its number, which is nobody else's until it has been reaped."""
         return self._popen.pid
+
+    def handed_over(self) -> tuple[IO[bytes], IO[bytes]]:
+        """Its input and output for a caller, who closes them whenever that may be."""
+        assert self.stdin is not None
+        stdin, stdout = Input(os.dup(self.stdin.fileno()), "w"), os.fdopen(os.dup(self.stdout.fileno()), "rb")
+        self.stdin.close()
+        self.stdout.close()
+        return stdin, stdout
 
     def ended(self) -> bool:
         """Whether it has ended, as far as can be told without its descriptor."""
@@ -87,6 +99,17 @@ class Child:
         if self.exit_fd is not None:
             os.close(self.exit_fd)
             self.exit_fd = None
+
+
+class Input(io.FileIO):
+    """Hands over at once and whole what is written."""
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        rest = memoryview(data).cast("B")
+        size = len(rest)
+        while rest:
+            rest = rest[super().write(rest) or 0 :]
+        return size
 
 
 class Reader(Protocol):

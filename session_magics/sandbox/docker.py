@@ -34,6 +34,8 @@ KILLING = 5.0
 """Seconds for the look at all processes there that ends when nothing is left."""
 SHELL = "/bin/sh"
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+CONTAINER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+"""A name or id as the engine has them; with anything else its address would mean something else."""
 
 
 class DockerSandbox:
@@ -66,6 +68,8 @@ class DockerSandbox:
         mounts = tuple(mounts)
         if (image is None) == (container is None):
             raise UsageMistake("a place of docker is an image or a container: give one of them")
+        if container is not None and not CONTAINER.fullmatch(container):
+            raise UsageMistake(f"{container!r} is no name of a container: docker ps lists those that run")
         if container is not None and (mounts or network is not None or memory is not None or cpus is not None):
             raise UsageMistake("mounts, network, memory and cpus are for a container that is made: give an image")
         if root is not None and not root.startswith("/"):

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from session_magics.errors import SandboxError, UsageMistake
+from session_magics.sandbox import dockerexec
 from session_magics.sandbox.dockerexec import GONE, REMOVAL, trouble
 from session_magics.sandbox.dockerscripts import KEEP_ALIVE
 from session_magics.sandbox.dockerwire import ANSWER, EngineFailure
@@ -19,6 +23,8 @@ LABEL = "session-magics"
 MAKING = 60.0
 """Seconds for the engine to make and start a container, whose image is there already."""
 DEFAULT_HOST = "unix:///var/run/docker.sock"
+SYSTEM_REASON = re.compile(r"(?:Error\(\d+, '|\[Errno -?\d+\] )([^)'\"]+)")
+"""What the system said, in what the SDK makes of it when there is no engine."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,7 @@ class Engine:
         self._lock, self._connecting = threading.Lock(), threading.Lock()
         self._client: Any = client
         self._found: tuple[str, str] | None = None
+        self._guard: subprocess.Popen[bytes] | None = None
 
     @property
     def host(self) -> str:
@@ -59,8 +66,9 @@ class Engine:
         """Id of the container, which is made if there is none yet, and its directory for programs."""
         with self._lock:
             if self._found is None:
+                _ = self.host  # refuses one that nothing here can speak to, before the SDK says so in its own words
                 with self.errors():
-                    self._found = self._existing() if self._wish.container else self._made()
+                    self._found = self._existing() if self._wish.container else self._guarded()
             return self._found
 
     @property
@@ -111,7 +119,10 @@ class Engine:
                 self.hang_up()
 
     def hang_up(self) -> None:
-        """Close our client; a later call makes another one."""
+        """Close our client, and leave a container that was made to whoever removes it; a later call connects anew."""
+        guard, self._guard = self._guard, None
+        if guard is not None:
+            _dismiss(guard)
         with self._connecting:
             if self._client is not None and self._given is None:
                 self._client.close()
@@ -138,10 +149,26 @@ class Engine:
             raise SandboxError(self._place, f"the container is {how}: docker {verb} {name}")
         return str(told["Id"]), told["Config"].get("WorkingDir") or "/"
 
+    def _guarded(self) -> tuple[str, str]:
+        """Make a container that is removed should this be interrupted, or this process end before it has let go."""
+        argv = (sys.executable, "-I", dockerexec.__file__, "guard", self.host, self._wish.name)
+        quiet = subprocess.DEVNULL
+        guard = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True)
+        try:
+            made = self._made()
+        except Exception:
+            _dismiss(guard)
+            raise
+        except BaseException:  # the engine may be about to make it
+            if guard.stdin:
+                guard.stdin.close()
+            raise
+        self._guard = guard
+        return made
+
     def _made(self) -> tuple[str, str]:
         docker, wish = _docker(), self._wish
-        with _own_client(self._place, self._given, MAKING) as client:
-            made = None
+        with _own_client(self._place, self._given, MAKING) as client, contextlib.ExitStack() as unless_it_runs:
             try:
                 made = client.containers.create(
                     wish.image,
@@ -157,28 +184,36 @@ class Engine:
                     memswap_limit=wish.memory,
                     nano_cpus=None if wish.cpus is None else round(wish.cpus * 1e9),
                 )
+                unless_it_runs.callback(_remove, client, made.id)
                 made.start()
-                return made.id, client.api.inspect_container(made.id)["Config"].get("WorkingDir") or "/"
+                told = client.api.inspect_container(made.id)
             except docker.errors.ImageNotFound:
                 raise UsageMistake(
                     f"{self._place}: there is no image {wish.image!r} here: docker pull {wish.image}"
                 ) from None
             except docker.errors.APIError as refusal:
-                if made is not None:
-                    _remove(client, made.id)
-                text = _one_line(str(refusal.explanation))
                 if refusal.is_client_error():
+                    text = _one_line(str(refusal.explanation))
                     raise UsageMistake(f"{self._place}: no container can be made: {text}") from None
                 raise
+            except docker.errors.DockerException as refusal:  # of the SDK, before anybody was asked
+                raise UsageMistake(f"{self._place}: no container can be made: {_one_line(str(refusal))}") from None
+            unless_it_runs.pop_all()
+        return made.id, told["Config"].get("WorkingDir") or "/"
 
 
 def container_of(place: str, session: str) -> str:
-    """Id of the container that was made for a session; SandboxError if there is none."""
+    """Short id of the container that was made for a session; SandboxError if there is none."""
     with _own_client(place, None, ANSWER) as client, Engine(place, Wish()).errors():
         found = client.containers.list(filters={"label": f"{LABEL}={session}"})
         if not found:
             raise SandboxError(place, "the session's container is gone: it is removed when the session has ended")
-        return str(found[0].id)
+        return str(found[0].short_id)
+
+
+def _dismiss(guard: subprocess.Popen[bytes]) -> None:
+    """Have a container stay, or be removed by whoever calls."""
+    guard.communicate(b"k")
 
 
 def _docker() -> Any:
@@ -195,7 +230,10 @@ def _connected(place: str, timeout: float) -> Any:
     try:
         return docker.from_env(timeout=timeout)
     except docker.errors.DockerException as error:
-        raise SandboxError(place, f"no docker engine: {_one_line(str(error))}") from None
+        host, reason = os.environ.get("DOCKER_HOST") or DEFAULT_HOST, SYSTEM_REASON.search(str(error))
+        why = reason[1] if reason else _one_line(str(error))
+        hint = "start it, ask for the right to use it, or set DOCKER_HOST"
+        raise SandboxError(place, f"no docker engine at {host} ({why}): {hint}") from None
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ Run as a file it needs nothing but the standard library, so it starts at once an
 
     python -I dockerexec.py exec HOST CONTAINER [--terminal] [--user=USER] [--mark=HALF.HALF] -- WORDS …
     python -I dockerexec.py remove HOST CONTAINER           (quiet, and harmless if it is gone)
+    python -I dockerexec.py guard HOST CONTAINER            (the same once its input ends, unless that says to keep it)
 
 The program's variables come as JSON in the variable ADDED, as a command line is for all to read. With a mark, the
 words are of dockerscripts.RUN: its signs are taken out of the streams, and this process ends as the program did, by
@@ -38,6 +39,8 @@ REMOVAL = 30.0
 BEAT, LOOK = 1.5, 2.5
 """Seconds between two looks at the container while a program runs there, and for the answer to one: together they are
 within the five in which a pause or the end of the engine is to be known."""
+GUARDED = (0.0, 1.0, 5.0, 30.0)
+"""Seconds between the tries to remove a container whose maker is gone: the engine may be about to make it."""
 LATE, LATE_STEP = 2.0, 0.01
 """Seconds that the engine may take to know of an end after the streams are over, and between two questions."""
 TOO_LONG = b"argument list too long"
@@ -220,9 +223,26 @@ def _sizes(host: str, exec_id: str, terminal: bool) -> Iterator[None]:
 def remove(host: str, container: str) -> int:
     """Kill and remove a container."""
     try:
-        call(host, "DELETE", f"/containers/{container}?force=1&v=1", timeout=REMOVAL)
+        _delete(host, container)
     except EngineFailure as failure:
         return 0 if failure.status in (404, 409) else 1  # gone, or going
+    return 0
+
+
+def _delete(host: str, container: str) -> None:
+    call(host, "DELETE", f"/containers/{container}?force=1&v=1", timeout=REMOVAL)
+
+
+def guard(host: str, container: str) -> int:
+    """Remove a container as soon as whoever makes it is gone, however that ends, without having it kept or removed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if os.read(0, 1):
+        return 0
+    for pause in GUARDED:
+        time.sleep(pause)
+        with contextlib.suppress(EngineFailure):
+            _delete(host, container)
+            break
     return 0
 
 
@@ -230,6 +250,8 @@ def main(words: list[str]) -> int:
     """See the top of the file."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     verb, host, container, *rest = words
+    if verb == "guard":
+        return guard(host, container)
     if verb == "remove":
         return remove(host, container)
     at = rest.index("--")

@@ -11,6 +11,7 @@ import os
 import re
 
 RECORD = re.compile(rb"(?:export|declare)(?: -(?P<flags>[A-Za-z]+))? (?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<value>=?)")
+ALIAS = re.compile(rb"alias (?:-- )?(?=[^\s'\"\\=]+=)")
 PIECE = re.compile(
     rb"""'(?P<single>[^']*)'
     | \$'(?P<control>(?:[^'\\]|\\.)*)'
@@ -66,7 +67,7 @@ def aliases(listing: bytes) -> tuple[str, ...]:
     found = []
     at = 0
     while at < len(listing):
-        head = re.compile(rb"alias (?:-- )?(?=[^\s'\"\\=]+=)").match(listing, at)
+        head = ALIAS.match(listing, at)
         if head is None:
             raise ValueError(f"no alias at byte {at}")
         text, at = _word(listing, head.end())

@@ -28,22 +28,30 @@ RUN: Final = (
     'eval "$1"; eval "unset -v BASH_EXECUTION_STRING __sm_b __sm_h __sm_i __sm_k __sm_l __sm_v __sm_w; set --; $__sm_b"'
 )
 """What the shell begins with; $1 is the script, the rest its arguments: the state file's token, that of the call, a
-file of further arguments or "", the body, words. One line, so that the lines of a body count from the first."""
+file of further arguments or "", the body. The words of the state come in the variable WORDS, as the arguments of a
+program are for all to read; or both in the file. One line, so that the lines of a body count from the first."""
+
+WORDS: Final = "SESSION_MAGICS_WORDS"
 
 _RESTORE: Final = r"""
 __sm_h=$2 __sm_t=$3 __sm_l=$4
 shift 4
 if [ -n "$__sm_l" ]; then
+  __sm_w=$(command -p cat @DIR@/"$__sm_l")
+  command -p rm -f @DIR@/"$__sm_l"
+else __sm_w=${SESSION_MAGICS_WORDS-}
+fi
+command unset -v SESSION_MAGICS_WORDS
+if [ -n "$__sm_w" ]; then
   __sm_v=$IFS IFS='
 '
   set -f
-  for __sm_w in $(command -p cat @DIR@/"$__sm_l"); do
+  for __sm_w in $__sm_w; do
     __sm_w=$(command printf '%bx' "${__sm_w#.}")
     set -- "$@" "${__sm_w%x}"
   done
   IFS=$__sm_v
   set +f
-  command -p rm -f @DIR@/"$__sm_l"
 fi
 __sm_b=$1 __sm_k=bare
 shift
@@ -213,12 +221,12 @@ if [ "$2" != "$seen" ] && [ "$2" != any ]; then
   rm -f -- "$1/next"
   exit 3
 fi
-if [ -d "$1/state" ]; then false; elif [ -n "$3" ]; then printf '%s' "$3"; else cat; fi >>"$1/next" &&
+if [ -d "$1/state" ]; then false; else cat; fi >>"$1/next" &&
   exec mv -f -- "$1/next" "$1/state"
 rm -f -- "$1/next"
 exit 1
 """
-"""Makes $3, or its input, the state file of the directory $1 if the one there has the token $2 (or that is "any").
+"""Makes its input the state file of the directory $1 if the one there has the token $2 (or that is "any").
 
 Exit status 3: it has another one. The new file is the lock as well; it is held for some milliseconds, so that one that
 is there for seconds belongs to nobody.

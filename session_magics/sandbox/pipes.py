@@ -27,15 +27,12 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from session_magics.errors import SandboxError, UsageMistake, WaitTimeout
 from session_magics.holder.trees import RUN
 from session_magics.sandbox import Process, Result
 from session_magics.sandbox.children import Beginning, Child, Ending, Pump
-
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
 
 OUTPUT_CAP = 64 * 1024 * 1024
 """Bytes kept of each stream of ``run``: as much as the log of a session."""
@@ -103,8 +100,9 @@ class Programs:
         """Kill what still runs; idempotent."""
         with self._lock:
             kills = list(self._live.values())
-        for kill in kills:
-            kill()
+        with contextlib.ExitStack() as all_of_them:  # also where one fails
+            for kill in kills:
+                all_of_them.callback(kill)
 
     def _spawn(self, argv: Sequence[str], cwd: str | None, env: Mapping[str, str] | None, stdin: int) -> Child:
         cookie = os.urandom(8).hex() if self._family else ""
@@ -157,11 +155,7 @@ class PipedProcess:
 
     def __init__(self, child: Child, kill: Hook, status: Callable[[int], int], forget: Callable[[Child], None]) -> None:
         self._child, self._kill, self._status, self._forget = child, kill, status, forget
-        assert child.stdin is not None
-        self.stdin: IO[bytes] = Input(os.dup(child.stdin.fileno()), "w")
-        self.stdout: IO[bytes] = os.fdopen(os.dup(child.stdout.fileno()), "rb")
-        child.stdin.close()
-        child.stdout.close()
+        self.stdin, self.stdout = child.handed_over()
         self._tail = Ending()
         self._over = threading.Event()
         self._code: int | None = None
@@ -226,17 +220,6 @@ class EndedProcess:
 
     def kill(self) -> None:
         """See Process."""
-
-
-class Input(io.FileIO):
-    """Hands over at once and whole what is written."""
-
-    def write(self, data: ReadableBuffer, /) -> int:
-        rest = memoryview(data).cast("B")
-        size = len(rest)
-        while rest:
-            rest = rest[super().write(rest) or 0 :]
-        return size
 
 
 class _CannotStart(Exception):

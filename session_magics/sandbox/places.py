@@ -68,6 +68,10 @@ def _setting(text: str, kind: str, word: str) -> tuple[str, str]:
         if not colon or not there.startswith("/"):
             raise UsageMistake(f"{word!r} is no mount: mount=HERE:/THERE, with :ro behind for reading alone")
         value = f"{os.path.abspath(os.path.expanduser(here))}:{there}"
+    if key == "cpus" and not re.fullmatch(r"\d+(\.\d+)?|\.\d+", value):
+        raise UsageMistake(f"{word!r} is no number of processors: cpus=N, such as cpus=1.5")
+    if key == "memory" and not re.fullmatch(r"\d+[bkmg]?", value, re.IGNORECASE):
+        raise UsageMistake(f"{word!r} is no amount of memory: memory=BYTES, or with k, m or g behind it")
     if key == "config":
         value = os.path.abspath(os.path.expanduser(value))
     return key, value

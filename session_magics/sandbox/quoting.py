@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from session_magics.errors import UsageMistake
 from session_magics.model import Command
@@ -51,11 +51,6 @@ READ_LINE = 'IFS= read -r line && eval "$(printf %b "$line")"'
 """Runs a script that comes as one line of standard input, and takes no byte of what follows it."""
 
 
-def quoted(words: Sequence[str]) -> str:
-    """The words for ``sh``."""
-    return " ".join(map(shlex.quote, words))
-
-
 def executing(command: Command) -> str:
     """A script that becomes the program, with its variables; for a subshell, as names of the script are overwritten."""
     if command.argv[0].startswith("-"):
@@ -70,7 +65,7 @@ def executing(command: Command) -> str:
             lines.append(f"export {name}={shlex.quote(value)}")
     removed = [word for word in words if "=" not in word]  # options of env come before what it sets
     program = ["env", *removed, *(word for word in words if "=" in word)] if words else []
-    return "\n".join([*lines, f"exec {quoted([*program, *command.argv])}"])
+    return "\n".join([*lines, f"exec {shlex.join([*program, *command.argv])}"])
 
 
 def entering(root: str | None, cwd: str | None) -> str:

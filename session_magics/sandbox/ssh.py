@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import os
 import secrets
+import shlex
 import subprocess
 import sys
 import threading
@@ -20,7 +21,7 @@ from session_magics.sandbox import Probe, Process, Result, quietpipe, sshscripts
 from session_magics.sandbox.children import Beginning, Child, Pump
 from session_magics.sandbox.fence import lexical
 from session_magics.sandbox.pipes import OUTPUT_CAP
-from session_magics.sandbox.quoting import login_line, quoted
+from session_magics.sandbox.quoting import login_line
 from session_magics.sandbox.sshconnection import CLOSE, READY, Connection, client, explained
 from session_magics.sandbox.sshruns import KILLED, FarProcess, Framed, Outcome, greeting
 
@@ -145,7 +146,7 @@ class SSHSandbox:
         connection = self._connected()
         secret = any(value is not None for value in command.env.values())
         if secret or len(login_line(script)) > LONGEST_LINE:
-            script = f". {quoted([self._keep(script)])}"
+            script = f". {shlex.quote(self._keep(script))}"
         words = [*self._words("ERROR"), "-o", "ControlPath=none", "-tt" if terminal else "-T", "--", self._host]
         if terminal or not connection.noisy:
             return Command((*words, login_line(script)))

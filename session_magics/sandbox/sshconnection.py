@@ -103,8 +103,10 @@ class Connection:
                     bufsize=0,
                     start_new_session=True,
                 )
-            except FileNotFoundError:
-                raise SandboxError(self._place, "there is no ssh here: install the OpenSSH client") from None
+            except OSError as error:
+                self._discard()
+                hint = "install the OpenSSH client" if isinstance(error, FileNotFoundError) else error.strerror
+                raise SandboxError(self._place, f"ssh cannot be started: {hint}") from None
 
     @property
     def _socket(self) -> str:
@@ -122,7 +124,6 @@ class Connection:
                     " files do",
                 )
             if not piece:
-                self._master.wait()  # it says why before it ends
                 raise SandboxError(self._place, explained(self.errors(), self._host))
             seen += piece
         return not seen.startswith(wanted)

@@ -10,7 +10,6 @@ from typing import IO
 
 from session_magics.errors import SandboxError, SessionError, UsageMistake, WaitTimeout
 from session_magics.sandbox.children import Child, Ending, Pump, Reader
-from session_magics.sandbox.pipes import Input
 
 KILLED = -9
 """Status of what we have killed there."""
@@ -107,11 +106,7 @@ class FarProcess:
     ) -> None:
         self._child, self._outcome = child, outcome
         self._kill_there, self._settle = kill_there, settle
-        assert child.stdin is not None
-        self.stdin: IO[bytes] = Input(os.dup(child.stdin.fileno()), "w")
-        self.stdout: IO[bytes] = os.fdopen(os.dup(child.stdout.fileno()), "rb")
-        child.stdin.close()
-        child.stdout.close()
+        self.stdin, self.stdout = child.handed_over()
         self._tail = Ending()
         self._framed = Framed(mark, self._tail, self._heard)
         self._over = threading.Event()

@@ -18,12 +18,12 @@ from session_magics.errors import SandboxError, UsageMistake
 from session_magics.model import Command
 from session_magics.sandbox import Result
 from session_magics.sandbox.capture import Change, Damaged, Moment, State, lines
-from session_magics.sandbox.farside import FETCH, PUBLISH, PUT, REMOVE, RUN, script
+from session_magics.sandbox.farside import FETCH, PUBLISH, PUT, REMOVE, RUN, WORDS, script
 
 SHELLS: Final = frozenset(("sh", "dash", "bash", "ash", "busybox-sh"))
 CARRIED: Final = frozenset(("functions", "aliases", "options"))
-# Bytes of body and state that are sent as arguments. Linux takes 128 KB in one, and ssh makes one of them all, with
-# quotes that may quadruple it. Beyond that they go there as a file first, which costs a second command.
+# Bytes of body and state that are sent as an argument and a variable. Linux takes 128 KB in one, and ssh makes one line
+# of all, with quotes that may quadruple it. Beyond that they go there as a file first, which costs a second command.
 INLINE: Final = 16 * 1024
 # Times that a call starts anew because another process had changed the state just before.
 ATTEMPTS: Final = 50
@@ -113,15 +113,17 @@ class StatefulSandbox:
         shell, _, body = command.argv
         words = self._state.words_for(command.env, command.cwd is not None)
         big = [word[1:].partition("=")[0] for word in words if word[0] == "@"]
-        text, load, sent = script(self.state_dir, f"call.{self._id}", self.carry, big), "", [body, *words]
-        if not _sendable(sent):
-            # A field of the shell: a first character keeps one that is empty.
-            data, load, sent = lines("." + word for word in sent), f"load.{token}", []
+        text, load, sent = script(self.state_dir, f"call.{self._id}", self.carry, big), "", [body]
+        env = dict(command.env)
+        if _sendable([body, *words]):
+            env[WORDS] = _fields_of_a_shell(words).decode()
+        else:
+            data, load, sent = _fields_of_a_shell([body, *words]), f"load.{token}", []
             put = self._far(PUT, load, stdin=data, shell=shell)
             if put.code:
                 why = os.fsdecode(put.stderr).strip().rpartition("\n")[2] or "not a directory of this user"
                 raise SandboxError(self.state_dir, f"a command of {len(data)} bytes cannot be left there ({why})")
-        return replace(command, argv=(shell, "-c", RUN, shell, text, self._token, token, load, *sent))
+        return replace(command, argv=(shell, "-c", RUN, shell, text, self._token, token, load, *sent), env=env)
 
     def _finished(
         self, command: Command, result: Result, token: str, reports: list[tuple[str, bytes]], warnings: list[str]
@@ -167,10 +169,7 @@ class StatefulSandbox:
                 return
             token = secrets.token_hex(16)
             data = state.file(token)
-            if len(data) <= INLINE:
-                done = self._far(PUBLISH, self._token, data.decode())
-            else:
-                done = self._far(PUBLISH, self._token, "", stdin=data)
+            done = self._far(PUBLISH, self._token, stdin=data)
             if done.code != CHANGED_BY_ANOTHER:
                 self._state = state
                 if done.code:
@@ -218,8 +217,13 @@ def taken(output: bytes, token: str) -> tuple[list[tuple[str, bytes]], bytes]:
         output = after
 
 
+def _fields_of_a_shell(words: Iterable[str]) -> bytes:
+    """Lines for ``for word in $lines``: a first character keeps one that is empty."""
+    return lines("." + word for word in words)
+
+
 def _sendable(words: Iterable[str]) -> bool:
-    """Whether they can be arguments at every place: not too long, and text."""
+    """Whether they can be an argument and a variable at every place: not too long, and text."""
     try:
         return sum(len(word.encode()) for word in words) <= INLINE
     except UnicodeEncodeError:

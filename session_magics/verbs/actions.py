@@ -12,11 +12,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from session_magics.cleaning import clean
-from session_magics.errors import SessionError, SessionExists, SessionNotRunning, WaitTimeout
+from session_magics.errors import SessionError, SessionExists
 from session_magics.importing.report import Report
-from session_magics.listing import AgentWatch, Listing, Observer, last_line
+from session_magics.listing import AgentWatch, Listing, Observer
 from session_magics.model import BackingOff, Command, Lost, Running, SessionInfo, describe
-from session_magics.readiness import wait_port, wait_silence
 from session_magics.registry import Registry
 from session_magics.session import GRACE, Session
 from session_magics.text import strip_styles
@@ -29,17 +28,16 @@ from session_magics.verbs.doctor import examine
 from session_magics.verbs.envelope import success
 from session_magics.verbs.keys import key_bytes
 from session_magics.verbs.progress import Progress, Show, bar
-from session_magics.verbs.words import ANY_PORT, reaches_engines
+from session_magics.verbs.waiting import WaitingHere
+from session_magics.verbs.words import reaches_engines
 
 if TYPE_CHECKING:
     from session_magics.engines import EngineSession
 
-READY_LIMIT = 60.0
-"""Seconds that ``start --wait-for`` waits when not told."""
 FOLLOW_CHARACTERS = 2_000_000
 """Most that one ``tail -f`` shows: as much as a cell does, and a page stays usable with."""
-LAST_LINE = 60
-"""Characters of what a program prints, or of names, in a line that tells how far a verb is."""
+LONGEST_NAMES = 60
+"""Characters of names in a line that tells how far a verb is."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +125,7 @@ class Verbs(AgentVerbs, CopyVerb):
         backend: str = "auto",
     ) -> None:
         self._registry, self._write, self._terminal, self._line = registry, write, terminal, line
-        self._backend = backend
+        self._backend, self._waiting = backend, WaitingHere(line)
 
     def call(self, words: Namespace) -> object:
         """Carry out what the parser has read; with ``--json``, what that gave as JSON."""
@@ -163,46 +161,8 @@ class Verbs(AgentVerbs, CopyVerb):
             if isinstance(state, Running | BackingOff):
                 raise SessionExists(words.name, describe(state))
             session = self._registry.shell(words.name, shell=words.shell, cwd=words.cwd, env=dict(words.env), **options)
-        if words.wait_for is not None or words.wait_port is not None:
-            try:
-                self._await(session, words.timeout or READY_LIMIT, pattern=words.wait_for, port=words.wait_port)
-            except (WaitTimeout, SessionNotRunning) as error:
-                raise SessionError(f"{error}; last output: {session.tail(1)!r}") from None
+        self._waiting.ready(session, words)
         return session
-
-    def _await(
-        self,
-        session: Session,
-        timeout: float | None,
-        *,
-        pattern: str | None = None,
-        port: int | None = None,
-        silence: float | None = None,
-    ) -> int | str | None:
-        """Wait for the one that is given, else for the end: the matched text, the port, nothing, or the status."""
-        if pattern is not None:
-            with self._waiting(session, f"{pattern!r} of"):
-                return session.wait_for(pattern, timeout)
-        if port is not None:
-            with self._waiting(session, f"{f'port {port}' if port != ANY_PORT else 'a port'} of"):
-                return wait_port(session, port if port != ANY_PORT else None, timeout)
-        if silence is not None:
-            with self._waiting(session, f"{silence:g} s of silence of"):
-                wait_silence(session, silence, timeout)
-            return None
-        with self._waiting(session, "the end of"):
-            return session.wait(timeout)
-
-    def _waiting(self, session: Session, what: str) -> Progress:
-        """Tell how long it takes, and what the program is at."""
-
-        def text(seconds: float, over: bool) -> str:
-            if over:
-                return f"waited {short_time(seconds)} for {what} {session.name}"
-            last = last_line(session.info())[:LAST_LINE]
-            return f"waiting for {what} {session.name} · {short_time(seconds)}" + (f" · {last}" if last else "")
-
-        return Progress(self._line, text)
 
     def _list(self, words: Namespace) -> Listing:
         return Listing(Observer().rows(self._registry.infos(dict(words.labels))), dict(words.labels))
@@ -266,7 +226,9 @@ class Verbs(AgentVerbs, CopyVerb):
 
     def _wait(self, words: Namespace) -> int | str | None:
         session = self._registry.get(words.name)
-        return self._await(session, words.timeout, pattern=words.pattern, port=words.port, silence=words.silence)
+        return self._waiting.until(
+            session, words.timeout, pattern=words.pattern, port=words.port, silence=words.silence
+        )
 
     def _group(self, labels: Mapping[str, str]) -> dict[str, SessionInfo]:
         """The sessions that carry the labels, by name, oldest first; those of other kernels are theirs."""
@@ -304,7 +266,8 @@ class Verbs(AgentVerbs, CopyVerb):
         names = list(self._group(words.labels) if words.labels else dict.fromkeys(words.names))
         ids = {name: self._registry.removable(name, force=words.force)[1] for name in names}  # before any is removed
         for name in sorted(names, key=ids.__getitem__, reverse=True):  # a parent, which is older, takes children along
-            self._registry.remove(name, force=words.force, keep_log=words.keep_log)
+            for left in self._registry.remove(name, force=words.force, keep_log=words.keep_log):
+                self._write(f"removed, but {left}\n")
         return names
 
     def _clean(self, words: Namespace) -> list[str]:
@@ -346,5 +309,5 @@ class _Countdown:
         total, done = len(self._all), len(self._all) - len(self._left)
         if over:
             return f"{self._done} {done} of {total} in {short_time(seconds)}"
-        names = ", ".join(self._left)[:LAST_LINE]
+        names = ", ".join(self._left)[:LONGEST_NAMES]
         return f"{self._done} {done} of {total} {bar(done, total)} {short_time(seconds)} · not yet: {names}"

@@ -8,7 +8,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from session_magics.errors import SessionNotFound, UsageMistake
-from session_magics.model import NAME_PATTERN
+from session_magics.model import NAME_PATTERN, SessionInfo
 from session_magics.registry import Registry
 from session_magics.text.amounts import short_bytes, short_time
 from session_magics.verbs.progress import Progress, Show, bar
@@ -39,30 +39,39 @@ class CopyVerb:
         far = _Amount()
         show = Progress(self._line, lambda seconds, over: far.text(words.source, seconds, over))
         if from_place is not None:
-            with contextlib.closing(self._opened(from_place, source)) as sandbox, show:
+            with contextlib.closing(self._opened(from_place, source, into=False)) as sandbox, show:
                 return copy_out(sandbox, source, os.path.expanduser(target), far.take)
         assert to_place is not None
-        with contextlib.closing(self._opened(to_place, target)) as sandbox, show:
+        with contextlib.closing(self._opened(to_place, target, into=True)) as sandbox, show:
             return copy_in(sandbox, os.path.expanduser(source), target, far.take)
 
-    def _opened(self, place: str, path: str) -> Sandbox:
+    def _opened(self, place: str, path: str, *, into: bool) -> Sandbox:
         """The sandbox for a place or a session's name, in which that path is not out of bounds."""
-        from session_magics.sandbox.places import open_place, read_place, session_place
+        from session_magics.sandbox.places import open_place, read_place
 
         root = "/" if path.startswith("/") else None
-        if place.partition(":")[0] in KINDS:
-            if ":" not in place:
-                raise UsageMistake(f"'{place}:{path}' names a place and no path: {place}:{path}:PATH")
-            return open_place(read_place(place, self._registry.store.root), root=root)
-        found = self._registry.find(place) if NAME_PATTERN.fullmatch(place.partition("@")[0]) else None
-        if found is None:
-            try:
-                return open_place(read_place(place, self._registry.store.root), root=root)
-            except UsageMistake:
-                raise SessionNotFound(place, [info.name for info in self._registry.infos()]) from None
-        info = found.info()
+        written = place.partition(":")[0] in KINDS
+        if written and ":" not in place:
+            raise UsageMistake(f"'{place}:{path}' names a place and no path: {place}:{path}:PATH")
+        if not written and NAME_PATTERN.fullmatch(place.partition("@")[0]) and (found := self._registry.find(place)):
+            return self._of_session(found.info(), root)
+        try:
+            there = read_place(place, self._registry.store.root)
+        except UsageMistake:
+            if written:
+                raise
+            raise SessionNotFound(place, [info.name for info in self._registry.infos()]) from None
+        if into and there.kind == "docker":
+            raise UsageMistake(
+                f"{place!r} is a container for this copy alone, gone with what it got: name a session or container:NAME"
+            )
+        return open_place(there, root=root)
+
+    def _of_session(self, info: SessionInfo, root: str | None) -> Sandbox:
+        from session_magics.sandbox.places import open_place, read_place, session_place
+
         if info.on is None:
-            raise UsageMistake(f"session {place!r} runs on this machine: cp does that")
+            raise UsageMistake(f"session {info.name!r} runs on this machine: cp does that")
         begin = info.cwd if info.cwd.startswith("/") else None
         return open_place(session_place(read_place(info.on, self._registry.store.root), info.id), root=root or begin)
 

@@ -11,17 +11,16 @@ from typing import Any
 from session_magics import engines
 from session_magics.cluster import Cluster
 from session_magics.engines import EngineSession
-from session_magics.errors import SessionError, SessionNotRunning, UsageMistake, WaitTimeout
+from session_magics.errors import SessionError, UsageMistake
 from session_magics.listing import Listing, Row
 from session_magics.model import SessionInfo
 from session_magics.session import GRACE
 from session_magics.store.names import engine_address
 from session_magics.text.amounts import short_time
 from session_magics.verbs.progress import Progress, Show
-from session_magics.verbs.words import ANY_PORT, ENGINE_PLACE
+from session_magics.verbs.waiting import Waiting
+from session_magics.verbs.words import ENGINE_PLACE
 
-READY_LIMIT = 60.0
-"""Seconds that ``start --wait-for`` waits when not told, as it does here."""
 CARRIED = frozenset(("info", "tail", "show", "snapshot", "send", "interrupt", "resize", "restart", "stop", "remove"))
 """Verbs that need nothing of this side but their words."""
 
@@ -30,6 +29,14 @@ class EngineListing(Listing):
     """What ``list --engines`` returns: sessions of here and of engines, under the names by which they are reached."""
 
     fixed = True
+
+
+class _WaitingThere(Waiting[EngineSession]):
+    def _port(self, session: EngineSession, port: int | None, timeout: float | None) -> int:
+        return session.wait_port(port, timeout)
+
+    def _silence(self, session: EngineSession, seconds: float, timeout: float | None) -> None:
+        session.wait_silence(seconds, timeout)
 
 
 class EngineVerbs:
@@ -47,6 +54,7 @@ class EngineVerbs:
         line: Show | None,
     ) -> None:
         self._here, self._there, self._follow, self._line = here, there, follow, line
+        self._waiting = _WaitingThere(line)
 
     def value(self, words: Namespace) -> object:
         """What the verb gives."""
@@ -58,7 +66,9 @@ class EngineVerbs:
             return self._each(words)
         session = _session(words)
         if words.verb == "wait":
-            return self._wait(session, words.timeout, words.pattern, words.port, words.silence)
+            return self._waiting.until(
+                session, words.timeout, pattern=words.pattern, port=words.port, silence=words.silence
+            )
         if words.verb == "tail" and words.follow:
             with contextlib.suppress(KeyboardInterrupt):
                 self._follow(session, words.lines)
@@ -82,41 +92,8 @@ class EngineVerbs:
         with Cluster() as cluster:
             cluster.ask(engine, self._there, _plain(words, labels=labels, **calm))
         session = EngineSession(engine, words.name)
-        if words.wait_for is not None or words.wait_port is not None:
-            try:
-                self._wait(session, words.timeout or READY_LIMIT, words.wait_for, words.wait_port, None)
-            except (WaitTimeout, SessionNotRunning) as error:
-                raise SessionError(f"{error}; last output: {session.tail(1)!r}") from None
+        self._waiting.ready(session, words)
         return session
-
-    def _wait(
-        self,
-        session: EngineSession,
-        timeout: float | None,
-        pattern: str | None,
-        port: int | None,
-        silence: float | None,
-    ) -> int | str | None:
-        if pattern is not None:
-            with self._waiting(session, f"{pattern!r} of"):
-                return session.wait_for(pattern, timeout)
-        if port is not None:
-            with self._waiting(session, f"{f'port {port}' if port != ANY_PORT else 'a port'} of"):
-                return session.wait_port(port if port != ANY_PORT else None, timeout)
-        if silence is not None:
-            with self._waiting(session, f"{silence:g} s of silence of"):
-                session.wait_silence(silence, timeout)
-            return None
-        with self._waiting(session, "the end of"):
-            return session.wait(timeout)
-
-    def _waiting(self, session: EngineSession, what: str) -> Progress:
-        def text(seconds: float, over: bool) -> str:
-            if over:
-                return f"waited {short_time(seconds)} for {what} {session.name}"
-            return f"waiting for {what} {session.name} · {short_time(seconds)}"
-
-        return Progress(self._line, text)
 
     def _each(self, words: Namespace) -> list[str]:
         """Stop or remove sessions of several places at once; where some fail, the others are done."""

@@ -138,7 +138,9 @@ def test_how_far_it_is_is_shown(
     monkeypatch.setattr(progress, "AFTER", 0.0)
     monkeypatch.setattr(progress, "EVERY", 0.001)
     (tmp_path / "big").write_bytes(bytes(50_000_000))
-    desk("copy", tmp_path / "big", f"docker:{docker_host.image('busybox')}:/tmp")
+    container = docker_host.run("busybox")
+    desk("copy", tmp_path / "big", f"container:{container}:/tmp")
+    docker_host.remove(container)
     assert any("━╌" in line and "of 47M" in line for line in desk.lines), desk.lines
     assert desk.lines[-1].startswith(f"copied 47M of {tmp_path}/big in ")
 
@@ -167,6 +169,7 @@ def test_a_session_s_name_is_its_place(desk: Desk, docker_host: Dockerd, tmp_pat
         (("./a:b", "/c:d"), UsageMistake, "are two paths on this machine: cp does that"),
         (("ssh:a:/b", "ssh:c:/d"), UsageMistake, "are two places: copy it here first"),
         (("docker:busybox", "b"), UsageMistake, "names a place and no path: docker:busybox:PATH"),
+        (("a", "docker:busybox:/b"), UsageMistake, "'docker:busybox' is a container for this copy alone"),
         (("none:/b", "c"), SessionNotFound, "no session named 'none'"),
         (("a b:/b", "c"), SessionNotFound, "no session named 'a b'"),
         (("here:/b", "c"), UsageMistake, "'here' runs on this machine: cp does that"),

@@ -11,6 +11,7 @@ import pytest
 import dockers
 import leaks
 from dockers import Dockerd
+from rounds import some
 from session_magics.sandbox import Sandbox
 from session_magics.sandbox.docker import DockerSandbox
 from session_magics.testing import SANDBOX_CHECKS
@@ -18,7 +19,7 @@ from session_magics.testing import SANDBOX_CHECKS
 dockerd, docker_host = dockers.dockerd, dockers.docker_host
 
 
-@pytest.fixture(params=["busybox", "bash"])
+@pytest.fixture(params=some(["busybox", "bash"], 2))
 def image(request: pytest.FixtureRequest, docker_host: Dockerd) -> str:
     return docker_host.image(request.param)
 

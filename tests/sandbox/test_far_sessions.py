@@ -17,11 +17,11 @@ import sshds
 from dockers import Dockerd
 from farplaces import PlacedBackend
 from held import record
-from rounds import rounds, until_state
+from rounds import rounds, some, until_state
 from session_magics import Command, Lost, Registry
 from session_magics.sandbox.docker import DockerSandbox
 from session_magics.sandbox.ssh import SSHSandbox
-from session_magics.testing import Rig
+from session_magics.testing import CHECKS, Rig
 from session_magics.testing.behaviour import BEHAVIOURS
 from session_magics.testing.rig import outcome, receive_until
 from test_conformance import Check, every_check
@@ -54,7 +54,7 @@ def in_a_container(root: Path, docker_host: Dockerd) -> Iterator[Registry]:
         docker_host.remove(container)
 
 
-@every_check
+@pytest.mark.parametrize("check", some(CHECKS, 3), ids=lambda check: check.__name__)
 def test_over_ssh(check: Check, over_ssh: Registry) -> None:
     check(Rig(over_ssh, argv=argv_there))
 
@@ -151,3 +151,17 @@ def test_a_cell_in_a_container_goes_on_when_the_client_is_killed(in_a_container:
         count = "set -- $(grep -la 'exec(r(int(r(8))))' /proc/[0-9]*/cmdline); echo $#"
         fields = outcome(link, link.run(count))
         assert session.output(int(fields[1]), int(fields[2])) == b"2\n"  # the agent, and grep
+
+
+@pytest.mark.parametrize("image", ["tools", "busybox"])
+def test_what_was_in_a_container_that_is_gone_needs_no_end(root: Path, docker_host: Dockerd, image: str) -> None:
+    """Neither with a holder there nor without."""
+    container = docker_host.run(image)
+    registry = Registry(root)
+    session = registry.start("inside", SLEEP, on=f"container:{container}")
+    session.wait_for("up", WITHIN)
+    os.kill(record(session).holder, signal.SIGKILL)
+    until_state(session, Lost, WITHIN)
+    docker_host.remove(container)
+    session.stop()
+    registry.remove("inside")

@@ -12,6 +12,7 @@ import pytest
 
 import sshds
 from farplaces import NextDoor, PlacedBackend
+from rounds import some
 from session_magics.model import Lost
 from session_magics.registry import Registry
 from session_magics.sandbox import Probe
@@ -40,7 +41,7 @@ def test_next_door(check: Check, root: Path, tmp_path: Path) -> None:
     check(Rig(Registry(root, backend=PlacedBackend(NextDoor(tmp_path, python=None)))))
 
 
-@every_check
+@pytest.mark.parametrize("check", some(CHECKS, 3), ids=lambda check: check.__name__)
 def test_over_ssh(check: Check, root: Path, sshd: sshds.Sshd) -> None:
     with contextlib.closing(WithoutPython("far", config=sshd.config)) as place:
         check(Rig(Registry(root, backend=PlacedBackend(place)), argv=argv_there))

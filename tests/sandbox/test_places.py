@@ -62,6 +62,9 @@ def test_names_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         ("ssh:a,", "is no setting of ssh"),
         ("docker:a,mount=b", "mount=HERE:/THERE"),
         ("docker:a,mount=b:c", "mount=HERE:/THERE"),
+        ("docker:a,cpus=many", "cpus=N"),
+        ("docker:a,cpus=inf", "cpus=N"),
+        ("docker:a,memory=lots", "memory=BYTES"),
         ("container:a,memory=1g", "no setting of container: user=…"),
     ],
 )

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
+from pathlib import Path
 
 import pytest
 
 import statefuls
 from session_magics.errors import UsageMistake
 from session_magics.model import Command
+from session_magics.sandbox import Result
+from session_magics.sandbox.local import LocalSandbox
 from session_magics.sandbox.stateful import StatefulSandbox
 from statefuls import AWKWARD, Far, Recorder, everywhere, good
 
@@ -62,6 +66,22 @@ def test_a3_directory_and_exports_carry_over(far: Far) -> None:
     assert good(other.exec(far.command("echo ${FOO-none}"))) == "none\n"
     other.close()
     assert session.exec(far.command("exit 7")).code == 7
+
+
+def test_values_are_in_no_argument(tmp_path: Path) -> None:
+    commands: list[Command] = []
+
+    class Watched(LocalSandbox):
+        def exec(self, command: Command, *, stdin: bytes | None = None, timeout: float | None = None) -> Result:
+            commands.append(command)
+            return super().exec(command, stdin=stdin, timeout=timeout)
+
+    with contextlib.closing(StatefulSandbox(Watched(tmp_path), str(tmp_path / "state"))) as session:
+        good(session.exec(Command(("sh", "-c", "export TOKEN=$GIVEN"), env={"GIVEN": "s3cret"})))
+        assert good(session.exec(Command(("sh", "-c", "echo $TOKEN; env | grep -c SESSION_MAGICS_WORDS || :")))) == (
+            "s3cret\n0\n"
+        )
+    assert [word for command in commands for word in command.argv if "s3cret" in word] == []
 
 
 STATUSES = (
