@@ -194,8 +194,8 @@ machine=$(uname -m)
 for one in @PLACES; do mkdir -m 700 "$one/$name" && d=$one/$name && break; done
 case $d in "") say 0 failed no directory can be made there; exit 1;; /*) ;; *) d=$PWD/$d;; esac
 mkfifo "$d/in" "$d/records" || { say 0 failed no FIFO can be made there; rm -rf "$d"; exit 1; }
-exec 6<>"$d/in"
-cat <>"$d/records" 3>&- 6>&- &
+exec 6<>"$d/in" 7<>"$d/records"  # both at once: what is written to a FIFO that nobody has open is lost
+cat <&7 3>&- 6>&- 7>&- &
 reader=$!
 exec >/dev/null
 say 0 ready "$d"
