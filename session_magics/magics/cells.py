@@ -81,7 +81,8 @@ class CellRunner:
         if options.exec:
             self._oneshots(options, body, writer)
             return
-        if self._place(options) and not self._running(options.name):
+        kept = self._attachments.get(options.name)
+        if (kept is None or not kept.alive()) and self._place(options) and not self._running(options.name):
             self._session(options, writer)  # to reach a place may take long, and an interrupt ends that
         with noticed() as interrupts:
             if options.bg:
