@@ -95,7 +95,7 @@ class Cluster:
 
     def close(self) -> None:
         """Hang up; idempotent."""
-        self._client.close()
+        self._client.close(linger=0)  # what a controller that is gone has not taken would keep the sockets for ever
 
     @property
     def ids(self) -> list[int]:

@@ -65,13 +65,13 @@ class Lab:
     def start(self, cell: int) -> None:
         """Begin to run a cell.
 
-        The notebook must not have the keyboard then: if it has, it takes it again once it has scrolled to the next
-        cell, which is some time after the end, and from the terminal that a test types into by then.
+        The notebook must not have the keyboard then, nor be given it: it would take it some time later, once it has
+        scrolled, and from the terminal that a test types into by then.
         """
         self.page.evaluate(
             f"""(i) => {{ {PANEL}.content.activeCellIndex = i;
                  if ({PANEL}.node.contains(document.activeElement)) document.activeElement.blur();
-                 window.jupyterapp.commands.execute('notebook:run-cell'); }}""",
+                 window.jupyterapp.commands.execute('notebook:run-cell', {{ activate: false }}); }}""",
             cell,
         )
 
@@ -155,7 +155,9 @@ class Lab:
                 timeout=timeout,
             )
         except TimeoutError:
-            raise AssertionError(f"not {condition} with {wanted!r}: {self.text(terminal)[-3000:]!r}") from None
+            focused = self.page.evaluate("() => document.activeElement?.className")
+            shown = self.text(terminal)[-3000:]
+            raise AssertionError(f"not {condition} with {wanted!r} (focus: {focused}): {shown!r}") from None
 
     def view(self, expression: str, terminal: int = 0) -> Any:
         """The value of a JavaScript expression on a terminal, named ``view``."""

@@ -261,7 +261,7 @@ def test_line_15_a_root_of_somebody_else_is_refused(tmp_path: Path) -> None:
 def test_line_15_a_root_that_has_become_read_only_is_refused(disk: Path) -> None:
     registry = Registry(disk)
     registry.start("one", Command(("true",))).wait(10)
-    until(lambda: not leaks.processes_of(disk))
+    until(lambda: not leaks.processes_of(disk) and not list(disk.rglob("sock")))  # the holder has gone
     before = picture(disk)
     subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
     refused(disk)

@@ -19,6 +19,8 @@ dockerd, docker_host = dockers.dockerd, dockers.docker_host
 
 MAKER = """
 import os, sys
+from session_magics.model import Command
+from session_magics.sandbox.docker import DockerSandbox
 place = DockerSandbox(sys.argv[1], network="none")
 print(flush=True)
 place.exec(Command(("sh", "-c", "exit")))

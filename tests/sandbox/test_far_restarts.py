@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from farplaces import NextDoor, PlacedBackend
+from rounds import some
 from session_magics.backends import Link
 from session_magics.model import BackingOff, Command, Exited
 from session_magics.registry import Registry
@@ -127,7 +128,7 @@ def test_a_stop_ends_a_start_that_is_under_way(slow: Registry, tmp_path: Path, h
     assert left(tmp_path) == []
 
 
-@pytest.mark.parametrize("part", range(12))
+@pytest.mark.parametrize("part", some(range(12), 3))
 def test_a_stop_at_any_moment_of_a_restart_by_policy_ends_all(root: Path, tmp_path: Path, part: int) -> None:
     """From the end of the program over the pause, half a second long, to its next start and a moment beyond."""
     registry = Registry(root, backend=PlacedBackend(NextDoor(tmp_path, python=None)))

@@ -24,7 +24,7 @@ from session_magics.sandbox.ssh import SSHSandbox
 from session_magics.testing import CHECKS, Rig
 from session_magics.testing.behaviour import BEHAVIOURS
 from session_magics.testing.rig import outcome, receive_until
-from test_conformance import Check, every_check
+from test_conformance import Check
 
 sshd, dockerd, docker_host = sshds.sshd, dockers.dockerd, dockers.docker_host
 
@@ -59,7 +59,7 @@ def test_over_ssh(check: Check, over_ssh: Registry) -> None:
     check(Rig(over_ssh, argv=argv_there))
 
 
-@every_check
+@pytest.mark.parametrize("check", some(CHECKS, 2), ids=lambda check: check.__name__)
 def test_in_a_container(check: Check, in_a_container: Registry) -> None:
     check(Rig(in_a_container, argv=argv_there))
 

@@ -36,7 +36,7 @@ class WithoutPython(SSHSandbox):
         return dataclasses.replace(super().probe(), python=None)
 
 
-@every_check
+@pytest.mark.parametrize("check", some(CHECKS, 2), ids=lambda check: check.__name__)
 def test_next_door(check: Check, root: Path, tmp_path: Path) -> None:
     check(Rig(Registry(root, backend=PlacedBackend(NextDoor(tmp_path, python=None)))))
 

@@ -54,7 +54,7 @@ def sandbox(opened: Opened, sshd: sshds.Sshd, request: pytest.FixtureRequest) ->
     return opened(request.param, str(sshd.home(request.param)))
 
 
-@pytest.mark.parametrize("sandbox", some(HOSTS, 3), indirect=True)
+@pytest.mark.parametrize("sandbox", some(HOSTS, 6), indirect=True)
 @pytest.mark.parametrize("check", SANDBOX_CHECKS, ids=lambda check: check.__name__)
 def test_it_keeps_the_contract(check: Callable[[Sandbox], None], sandbox: SSHSandbox) -> None:
     check(sandbox)
