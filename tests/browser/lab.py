@@ -142,6 +142,15 @@ class Lab:
         """All text of a terminal."""
         return str(self.page.evaluate(f"(n) => {VIEWS}[n]?.text() ?? ''", terminal))
 
+    def wait_fitted(self, terminal: int = 0) -> None:
+        """Wait until the session has the size of a terminal: a program that is told of it loses keys of that moment."""
+        self.wait_view(
+            """(() => { const { owner, size } = view.model.get('facts'), fit = view.fit.proposeDimensions();
+                 return owner === view.id && fit.rows === size[0] && fit.cols === size[1] &&
+                   view.term.rows === size[0] && view.term.cols === size[1]; })()""",
+            terminal=terminal,
+        )
+
     def wait_text(self, wanted: str, terminal: int = 0, timeout: int = WAIT_MS) -> None:
         """Wait until a terminal shows a text."""
         self.wait_view("view.text().includes(wanted)", wanted, terminal, timeout=timeout)

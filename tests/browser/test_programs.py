@@ -45,6 +45,7 @@ def test_vim(opened: Open) -> None:
     lab.run(1)
     lab.run(2)
     lab.wait_text("~\n~")
+    lab.wait_fitted()
     lab.type("ihello world\nsecond line")
     lab.page.keyboard.press("Escape")
     lab.wait_text("hello world\nsecond line\n~")
@@ -60,10 +61,8 @@ def test_less_fills_the_height_and_scrolls(opened: Open) -> None:
     lab.run(1)
     lab.run(2)
     lab.wait_text("numbers.txt")
-    last = "view.fit.proposeDimensions().rows === view.term.rows"
-    lab.wait_view(
-        f"{last} && [':', 'numbers.txt'].some((end) => view.text().endsWith(`\\n${{view.term.rows - 1}}\\n${{end}}`))"
-    )
+    lab.wait_fitted()
+    lab.wait_view("[':', 'numbers.txt'].some((end) => view.text().endsWith(`\\n${view.term.rows - 1}\\n${end}`))")
     rows = lab.view("view.term.rows")
     lab.type(" ")
     lab.wait_text(f"\n{2 * rows - 2}\n:")
@@ -85,6 +84,7 @@ def test_htop(opened: Open) -> None:
     lab.wait_text("Load average")
     pictures.both(lab.page, f"htop-{lab.frontend}")
     lab.focus()
+    lab.wait_fitted()
     lab.page.keyboard.press("F5")  # a tree
     lab.wait_text("F5List")
     lab.page.keyboard.press("F1")
