@@ -187,6 +187,22 @@ def test_what_is_made_for_a_session_is_given_up_with_it(root: Path, place: NextD
     assert not made.exists()
 
 
+def test_a_relay_that_is_dying_gives_nothing_up_any_more(
+    root: Path, place: NextDoor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It still lived when the force began, and was left to do what it had no time for."""
+    made = tmp_path / "made"
+    made.touch()
+    place.cleaning = ("rm", "-f", str(made))
+    session = Registry(root, backend=PlacedBackend(place)).start("dying", SLEEP)
+    holder, looks = record(session).holder, iter([True])
+    os.kill(holder, signal.SIGKILL)
+    until_state(session, Lost)
+    monkeypatch.setattr(far, "living_holder", lambda _directory: holder if next(looks, False) else 0)
+    session.stop(now=True)
+    assert not made.exists() and carrying(session) == []
+
+
 # ---------------------------------------------------------------- the far side itself
 
 

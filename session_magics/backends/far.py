@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +27,8 @@ ROAD = "road"
 """Name of the file in a session's directory that tells how its place is reached again."""
 SOCKET = "sock"
 """Stays in a session's directory while something of the session may live there, see ``choice.abandoned``."""
+GOING, GOING_STEP = 2.0, 0.02
+"""Seconds in which a holder whose program was ended by force goes, and between two looks."""
 FORSAKEN = 60.0
 """Seconds after which a far session that ends with its kernel ends if nobody has come back to it."""
 
@@ -114,14 +117,15 @@ class FarBackend(NativeBackend):
             cleanup = [os.fsdecode(word) for word in wire.unpack(far[b"cleanup"])]
         except (OSError, KeyError, wire.BadFrame):
             return super().force(directory, id)
-        if living_holder(directory):  # which gives the place up when all has ended and is on record
-            return self._end_there(directory, id, far)
+        lives = living_holder(directory)
         try:
             survivors = self._end_there(directory, id, far)
         except SandboxError:
-            if not cleanup:
+            if lives or not cleanup:
                 raise
             survivors = ()  # nothing of the place itself is left in a moment
+        if lives and not _goes(directory):
+            return survivors  # it gives the place up itself when all has ended and is on record
         _run_quietly(cleanup)
         if not survivors:
             with contextlib.suppress(OSError):
@@ -153,6 +157,16 @@ class FarLink(NativeLink):
     def stop(self, grace: float, *, hurry: bool = False) -> tuple[int, ...]:
         """See Link."""
         return self.stopped(grace, hurry=hurry)
+
+
+def _goes(directory: Path) -> bool:
+    """Whether the holder goes within a moment: one that was killed just now still lives for some milliseconds."""
+    deadline = time.monotonic() + GOING
+    while living_holder(directory):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(GOING_STEP)
+    return True
 
 
 def _far_message(start: Start) -> bytes:
