@@ -112,7 +112,7 @@ def drop(session: Session, number: int = signal.SIGKILL) -> None:
 
 
 def carrying(session: Session) -> list[int]:
-    return trees.carrying(f"SESSION_MAGICS_SESSION={session.id}".encode())
+    return list(trees.carrying(f"SESSION_MAGICS_SESSION={session.id}".encode()))
 
 
 def faults(session: Session) -> list[object]:

@@ -162,11 +162,11 @@ def test_only_a_whole_cookie_counts(start: Callable[..., subprocess.Popen[bytes]
         start("env", variable, "sh", "-c", "echo up; exec sleep 600").pid
         for variable in (cookie, cookie + "1", "A" + cookie)
     ]
-    assert trees.carrying(cookie.encode()) == pids[:1]
+    assert list(trees.carrying(cookie.encode())) == pids[:1]
 
 
 def test_our_own_process_is_not_listed_as_carrying() -> None:
-    code = "import os; from session_magics.holder import processes, trees; print(trees.carrying(b'MARK=self'))"
+    code = "import os; from session_magics.holder import processes, trees; print(list(trees.carrying(b'MARK=self')))"
     assert subprocess.check_output(python(code), env={"MARK": "self"}) == b"[]\n"
 
 

@@ -172,6 +172,7 @@ class NativeLink:
         self._answers: dict[int, tuple[bytes, list[bytes]]] = {}
         self._begun: dict[int, tuple[int, str]] = {}
         self._hello: list[bytes] | None = None
+        self._watched: tuple[int, int] | None = None  # what the holder is to ring for, until it does
         self.log_end = self.index_size = 0
         try:
             self._socket = _connect(directory)
@@ -207,6 +208,7 @@ class NativeLink:
             if kind == wire.HELLO:
                 self._hello = fields
             elif kind == wire.BELL:
+                self._watched = None
                 self.log_end, self.index_size = int(fields[0]), int(fields[1])
             elif kind == wire.BEGUN:
                 ticket, _, begin, *notice = fields  # the first holders had nothing to tell
@@ -261,7 +263,9 @@ class NativeLink:
 
     def watch(self, log_end: int, index_size: int) -> None:
         """See Link."""
-        self._transmit(wire.frame(wire.WATCH, b"%d" % log_end, b"%d" % index_size))
+        if self._watched != (log_end, index_size):
+            self._transmit(wire.frame(wire.WATCH, b"%d" % log_end, b"%d" % index_size))
+            self._watched = (log_end, index_size)
 
     def begun(self, ticket: int) -> tuple[int, str] | None:
         """See Link."""

@@ -81,7 +81,7 @@ class TmuxBackend(NativeBackend):
             return survivors
         cookie = f"{COOKIE}={id}".encode()
         mark = trees.HOLDER_MARK + id.encode()
-        servers = {pid: processes.start_tick(pid) for pid in trees.carrying(mark)}
+        servers = trees.carrying(mark)
         for server, tick in servers.items():
             survivors += end_tree(server, cookie)  # what has wiped its environment too
             processes.send(server, tick, signal.SIGKILL)

@@ -154,6 +154,7 @@ class Viewer:
             self.tell(f"no command runs; this shell takes commands from cells: %%sh_session {self._session.name}")
             return
         try:
+            self._size = self._terminal.size()  # a change may not have been taken up yet
             self._claim_size()
             if not self._typist.type(keys):
                 self.tell("the program does not read: what was typed is dropped")
@@ -254,7 +255,8 @@ class Viewer:
         before, self._size = self._size, self._terminal.size()
         if before == self._size:
             return
-        mirrored = self._session_size != before
+        self._take_events()  # another terminal may have set the size
+        mirrored = self._told_size != before
         if not mirrored and not self._read_only:
             self._claim_size()
         if mirrored or self._mirrors:

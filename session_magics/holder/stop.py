@@ -15,8 +15,6 @@ STOP_POLL = 0.05
 """Seconds between two looks at the tree: a stop feels immediate, and a look takes 2 ms among 100 processes."""
 KILL_PATIENCE = 2.0
 """Seconds from the first KILL until what still lives is called a survivor (a disk that hangs, another user's)."""
-FREEZE_ROUNDS = 20
-"""Looks at the tree in one step while it is being frozen; a fork bomb of 50 took 2 or 3."""
 
 NOBODY = 0x7FFFFFFE
 """A pid that no process has, as the root of a tree that has lost its holder."""
@@ -77,7 +75,7 @@ class StopLadder:
         if now >= self._deadline:
             self._phase, self.survivors = FINISHED, sorted(members)
             return None
-        self._force(members)
+        self._force()
         return now + STOP_POLL
 
     def hurry(self, by: float) -> None:
@@ -99,8 +97,7 @@ class StopLadder:
         return {pid: entries[pid].tick for pid in pids if pid > 1 and pid != self._root_pid}
 
     def _seek_strays(self) -> None:
-        for pid in trees.carrying(self._cookie):
-            self._strays[pid] = processes.start_tick(pid)
+        self._strays.update(trees.carrying(self._cookie))
 
     def _last_look(self) -> dict[int, int]:
         """Look again, for strays too: one look can miss an orphan that changes its parent meanwhile."""
@@ -117,21 +114,8 @@ class StopLadder:
             if pid in self._halted:
                 processes.send(pid, tick, _signal.SIGCONT)
 
-    def _force(self, members: dict[int, int]) -> None:
-        """Freeze all, so that nobody forks while others die, then kill all.
-
-        A process with a signal pending cannot fork, so once a look finds nobody new the tree holds still.
-        """
-        frozen: dict[int, int] = {}
-        for _ in range(FREEZE_ROUNDS):
-            fresh = {pid: tick for pid, tick in members.items() if frozen.get(pid) != tick}
-            if not fresh:
-                break
-            for pid, tick in fresh.items():
-                processes.send(pid, tick, _signal.SIGSTOP)
-            frozen.update(fresh)
-            members = self._members()
-        for pid, tick in frozen.items():
+    def _force(self) -> None:
+        for pid, tick in trees.freeze(self._members).items():
             processes.send(pid, tick, _signal.SIGKILL)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import _signal
 import os
 import sys
 
-from session_magics.holder.processes import ProcessEntry, ps, read_file, table
+from session_magics.holder.processes import ProcessEntry, ps, read_file, send, start_tick, table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
 
 HOLDER_MARK = b"SESSION_MAGICS_HOLDER="
 """Begins a variable in the environment of every holder, and of nothing that a holder starts."""
+FREEZE_ROUNDS = 20
+"""Looks while processes are being frozen; a fork bomb of 50, and one that forks as fast as it can, took 2 or 3."""
+SEEK_ROUNDS = 20
+"""Looks for what carries a cookie, as one may fork and end before its environment is read; 2 where nothing forks."""
 RUN = "SESSION_MAGICS_RUN"
 """A variable that marks what one command in a sandbox has started; sessions that it starts do not have it."""
 
@@ -68,6 +73,22 @@ def descendants(
     return below
 
 
+def freeze(look: Callable[[], dict[int, int]]) -> dict[int, int]:
+    """Stop all that looks find (pid → start tick), so that nobody forks while others die; return them.
+
+    A process with a signal pending cannot fork, so once a look finds nobody new all hold still.
+    """
+    frozen: dict[int, int] = {}
+    for _ in range(FREEZE_ROUNDS):
+        fresh = {pid: tick for pid, tick in look().items() if frozen.get(pid) != tick}
+        if not fresh:
+            break
+        for pid, tick in fresh.items():
+            send(pid, tick, _signal.SIGSTOP)
+        frozen.update(fresh)
+    return frozen
+
+
 class Environments:
     """Reads something of the environment of many processes, once for all that were forked from each other.
 
@@ -96,19 +117,27 @@ def held_session(pid: int) -> bytes:
     return next((word[len(HOLDER_MARK) :] for word in words if word.startswith(HOLDER_MARK)), b"")
 
 
-def carrying(cookie: bytes) -> list[int]:
-    """The processes started with ``cookie`` (``NAME=value``, whole) in their environment, our own excepted.
+def carrying(cookie: bytes) -> dict[int, int]:
+    """Pid → start tick of what was started with ``cookie`` (``NAME=value``, whole) in its environment, but for us.
 
-    Those whose environment may not be read are not listed, nor those that have wiped or overwritten it.
+    Those whose environment may not be read are left out, and those that have wiped or overwritten it.
     """
     own = os.getpid()
     if sys.platform != "linux":
         lines = [line.split(None, 1) for line in ps("-A", "-E", "-ww", "-o", "pid=", "-o", "command=").splitlines()]
-        return [int(words[0]) for words in lines if cookie in words[-1].split() and int(words[0]) != own]
+        pids = [int(words[0]) for words in lines if cookie in words[-1].split() and int(words[0]) != own]
+        return {pid: start_tick(pid) for pid in pids}
     else:
         environments = Environments(_environment)
-        others = [one for one in table().values() if one.pid != own and not one.gone]
-        return [one.pid for one in others if cookie in environments.of(one).split(b"\0")]
+        found, seen = {}, {own}
+        for _ in range(SEEK_ROUNDS):
+            fresh = {pid: one for pid, one in table().items() if pid not in seen}
+            if not fresh:
+                break
+            seen.update(fresh)
+            living = (one for one in fresh.values() if not one.gone)
+            found.update({one.pid: one.tick for one in living if cookie in environments.of(one).split(b"\0")})
+        return found
 
 
 def _environment(pid: int) -> bytes:

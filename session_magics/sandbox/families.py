@@ -8,8 +8,6 @@ import time
 
 from session_magics.holder import processes, trees
 
-FREEZE_ROUNDS = 20
-"""Looks at the family while it is being frozen; one that forks as fast as it can took 2 or 3."""
 PATIENCE = 0.5
 """Seconds from the KILL until what still lives is given up: a disk that hangs, another user's process."""
 STEP = 0.002
@@ -31,16 +29,8 @@ def kill_family(leader: int, cookie: str) -> None:
 
     ``leader`` is a child of ours that has not been reaped, so that its number is nobody else's.
     """
-    strays = trees.carrying(f"{trees.RUN}={cookie}".encode())
-    frozen: dict[int, int] = {}
-    for _ in range(FREEZE_ROUNDS):
-        members = _members(leader, strays)
-        fresh = {pid: tick for pid, tick in members.items() if frozen.get(pid) != tick}
-        if not fresh:
-            break
-        for pid, tick in fresh.items():
-            processes.send(pid, tick, signal.SIGSTOP)
-        frozen.update(fresh)
+    mark = f"{trees.RUN}={cookie}".encode()
+    frozen = trees.freeze(lambda: _members(leader, trees.carrying(mark)))  # each look anew: a stray forks, and ends
     kill_group(leader)
     for pid, tick in frozen.items():
         processes.send(pid, tick, signal.SIGKILL)
@@ -49,13 +39,13 @@ def kill_family(leader: int, cookie: str) -> None:
         time.sleep(STEP)
 
 
-def _members(leader: int, strays: list[int]) -> dict[int, int]:
-    """Pid → start tick of what lives."""
+def _members(leader: int, strays: dict[int, int]) -> dict[int, int]:
+    """Pid → start tick of what lives, and of strays that did a moment ago."""
     entries = processes.table()
     related = [pid for pid, one in entries.items() if leader in (one.pgid, one.sid) and pid != leader]
     known = [pid for pid in (*related, *strays) if pid in entries]
     found = {leader, *trees.descendants(leader, entries, strays=known)}
-    return {pid: entries[pid].tick for pid in found if pid in entries and not entries[pid].gone}
+    return strays | {pid: entries[pid].tick for pid in found if pid in entries and not entries[pid].gone}
 
 
 def _lives(pid: int, tick: int) -> bool:

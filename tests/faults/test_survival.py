@@ -221,7 +221,7 @@ def test_line_04_what_an_ended_program_left_behind_does_not_outlive_the_session(
 
 
 def members(session: Session) -> list[int]:
-    return carrying(f"SESSION_MAGICS_SESSION={session.id}".encode())
+    return list(carrying(f"SESSION_MAGICS_SESSION={session.id}".encode()))
 
 
 # ------------------------------------------------------------------- a reboot

@@ -113,6 +113,33 @@ def test_a_kill_ends_what_has_left_the_group_and_its_parent(sandbox: LocalSandbo
     process.stdout.close()
 
 
+# One process at a time that is nobody's relative, and each ends a moment after it began.
+WANDERS = """
+import os, time
+print("up", flush=True)
+if os.fork() > 0:
+    time.sleep(60)
+end = time.monotonic() + 20
+while time.monotonic() < end:
+    os.setsid()
+    time.sleep(0.005)
+    if os.fork() > 0:
+        os._exit(0)
+"""
+
+
+def test_a_kill_ends_what_forks_away_from_its_parents_all_the_time(sandbox: LocalSandbox, word: str) -> None:
+    process = sandbox.start_process(Command((sys.executable, "-c", WANDERS, word)))
+    assert process.stdout.readline() == b"up\n"
+    until(lambda: len(marked(word)) > 1)
+    process.kill()
+    end = time.monotonic() + 0.3
+    while time.monotonic() < end:  # it could be missed in one look
+        assert marked(word) == []
+    process.stdin.close()
+    process.stdout.close()
+
+
 def test_a_timeout_leaves_sessions_that_were_started_alone(sandbox: LocalSandbox, root: Path) -> None:
     script = f"{sys.executable} -m session_magics start inside sleep 60 && sleep 60"
     result = sandbox.exec(Command(("sh", "-c", script)), timeout=3)
