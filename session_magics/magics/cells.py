@@ -53,6 +53,8 @@ class CellRunner:
         self._given: dict[str, Mapping[str, str]] = {}
         self._places: dict[str, str | None] = {}
         self._once: OneShots | None = None
+        self.results: dict[str, CellResult] = {}
+        """How the last cell of each session ended."""
 
     def close(self) -> None:
         """Detach from every session."""
@@ -253,6 +255,7 @@ class CellRunner:
     def _finish(self, options: CellOptions, result: CellResult, writer: Writer) -> None:
         namespace, shell = self._ip.user_ns, self._attachments[options.name]
         namespace["_exit_code"] = result.returncode
+        self.results[options.name] = result
         if result.restarted:
             writer.notice(result.restarted)
         if options.out:
