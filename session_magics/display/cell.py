@@ -5,8 +5,10 @@ from __future__ import annotations
 import codecs
 import math
 import time
+from collections.abc import Sequence
 from typing import Protocol
 
+from session_magics.display.rich import Piece, Rich
 from session_magics.model import CellResult
 from session_magics.shell import Cell
 from session_magics.text import Append, LineModel, Rewrite
@@ -38,8 +40,11 @@ class Writer(Protocol):
     def append(self, text: str) -> None:
         """Add text."""
 
-    def rewrite(self, text: str) -> None:
-        """Put text in place of all the text that was shown; notices stay."""
+    def rewrite(self, pieces: Sequence[Piece]) -> None:
+        """Put these in place of all that was shown; notices stay."""
+
+    def display(self, rich: Rich, *, again: bool = False) -> None:
+        """Add a display; ``again``: it takes the place of the one with its key."""
 
     def notice(self, line: str) -> None:
         """Show a line of ours beside the output."""
@@ -157,7 +162,7 @@ class CellOutput:
             self._writer.append(change.text)
             self._messages += 1
         else:
-            self._writer.rewrite(change.text)
+            self._writer.rewrite([change.text] if change.text else [])
             self._messages += 2
             size = len(change.text)
         if self._writer.clearable:

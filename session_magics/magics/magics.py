@@ -52,6 +52,10 @@ class SessionMagics(Magics):
     ).tag(config=True)
     timeout = Float(None, allow_none=True, help="Seconds after which a cell is interrupted.").tag(config=True)
 
+    status_line = Bool(
+        False, help="Whether a line with directory, exit status and duration stands under each shell cell."
+    ).tag(config=True)
+
     def __init__(self, shell: InteractiveShell, registry: Registry | None = None) -> None:
         super().__init__(shell)
         self._registry = registry
