@@ -127,7 +127,8 @@ class TerminalWriter(Captured):
 
     def display(self, rich: Rich, *, again: bool = False) -> None:
         """See Writer."""
-        self.append(f"{rich.text}\n")
+        if not again:
+            self.append(f"{rich.text}\n")
 
 
 def writer(ip: InteractiveShell) -> Writer:
