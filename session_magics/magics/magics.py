@@ -52,6 +52,15 @@ class SessionMagics(Magics):
     ).tag(config=True)
     timeout = Float(None, allow_none=True, help="Seconds after which a cell is interrupted.").tag(config=True)
 
+    status_line = Bool(
+        False, help="Whether a line with directory, exit status and duration stands under each shell cell."
+    ).tag(config=True)
+    displays = Bool(
+        False,
+        help="Whether new shells have functions that show an image, HTML or JavaScript from their standard input: "
+        "display, displayHTML, displayJS.",
+    ).tag(config=True)
+
     def __init__(self, shell: InteractiveShell, registry: Registry | None = None) -> None:
         super().__init__(shell)
         self._registry = registry
