@@ -55,6 +55,10 @@ class Account:
             start_new_session=True,
         )
 
+    def write(self, file: Path, text: str) -> None:
+        """Write a file as the user, in a directory that is made if it is missing."""
+        self.run('mkdir -p "${FILE%/*}" && printf %s "$TEXT" > "$FILE"', env={"FILE": str(file), "TEXT": text})
+
     def processes(self) -> list[psutil.Process]:
         """All processes of the user."""
         found = []

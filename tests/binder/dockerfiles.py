@@ -46,7 +46,14 @@ def install_repo2docker(place: Path) -> None:
 def built(repo2docker: Path, project: Path = PROJECT) -> Built:
     """Ask repo2docker, without Docker, for what it would build for Binder's user."""
     said = subprocess.run(
-        [repo2docker / "bin/jupyter-repo2docker", "--no-build", "--debug", "--user-id=1000", "--user-name=jovyan", project],
+        [
+            repo2docker / "bin/jupyter-repo2docker",
+            "--no-build",
+            "--debug",
+            "--user-id=1000",
+            "--user-name=jovyan",
+            project,
+        ],
         check=True,
         capture_output=True,
         text=True,
@@ -58,7 +65,9 @@ def built(repo2docker: Path, project: Path = PROJECT) -> Built:
 
 
 def _base(repo2docker: Path, python: str) -> dict[str, str]:
-    [lock] = repo2docker.glob(f"lib/python*/site-packages/repo2docker/buildpacks/conda/environment.py-{python}-linux-64.lock")
+    [lock] = repo2docker.glob(
+        f"lib/python*/site-packages/repo2docker/buildpacks/conda/environment.py-{python}-linux-64.lock"
+    )
     pattern = r"/(" + "|".join(BASE) + r")-(\d[^-/]*)-[^/]*\.conda"
     return dict(re.findall(pattern, lock.read_text()))
 

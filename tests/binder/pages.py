@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from accounts import Account
 from playwright.sync_api import Page, sync_playwright
+
+from accounts import Account
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "browser"))
 from lab import OPEN_MS, PANEL, READY
@@ -85,8 +86,7 @@ def desk(user: Account, command: str, path: str) -> Iterator[tuple[Desk, float]]
         "IdentityProvider": {"token": ""},
         "LabApp": {"expose_app_in_browser": True},
     }
-    (user.home / ".jupyter").mkdir(exist_ok=True)
-    (user.home / ".jupyter/jupyter_server_config.json").write_text(json.dumps(settings))
+    user.write(user.home / ".jupyter/jupyter_server_config.json", json.dumps(settings))
     log, began = user.home.parent / "server.log", time.monotonic()
     with log.open("wb") as output:
         process = user.start(command, env={"PATH": path}, output=output)

@@ -10,6 +10,7 @@ this machine's Python here, not conda's. Each step is timed, and what it adds is
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import sys
 import tempfile
@@ -41,16 +42,17 @@ def replay(user: Account, plan: Built, pictures: Path | None) -> None:
     place = user.home.parent / "env"
     place.mkdir()
     subprocess.run(["chown", f"{user.uid}:{user.gid}", place], check=True)
-    print(f"Python {sys.version.split()[0]} in place of {plan.python}; base: {plan.base}")
+    here = user.run("python3 --version").strip()
+    print(f"{here} in place of {plan.python}; base: {plan.base}")
     path = f"{place}/bin:/usr/local/bin:/usr/bin:/bin"
     pins = " ".join(f"{name}=={version}" for name, version in plan.base.items())
-    step("base", place, lambda: user.run(f"{sys.executable} -m venv {place} && {place}/bin/pip install -q {pins}"))
+    step("base", place, lambda: user.run(f"python3 -m venv {place} && {place}/bin/pip install -q {pins}"))
     before = size(place)
     variables = {"KERNEL_PYTHON_PREFIX": str(place), "REPO_DIR": str(user.home), "PATH": path}
     for instruction in plan.steps:
         what = f"{instruction.word} {instruction.rest}"
-        if instruction.word == "COPY":
-            copy(user, what)
+        if instruction.word == "COPY" and (source := re.search(r" src/(\S*) ", what)):
+            copy(user, source[1])
         elif instruction.word == "RUN":
             assert instruction.user == "${NB_USER}", f"a step of root: {what}"
             step(what, place, lambda line=instruction.rest: user.run(line, env=variables))
@@ -59,12 +61,11 @@ def replay(user: Account, plan: Built, pictures: Path | None) -> None:
     visit(user, path, pictures)
 
 
-def copy(user: Account, what: str) -> None:
+def copy(user: Account, source: str) -> None:
     """Copy what is committed: only the file that is named, or all."""
-    source = what.split()[2 if "--chown" in what else 1].removeprefix("src/").rstrip("/")
     archive = subprocess.run(["git", "-C", PROJECT, "archive", "HEAD", *filter(None, [source])], check=True, stdout=-1)
-    process = ["tar", "-x", "-C", user.home]
-    subprocess.run(process, input=archive.stdout, check=True, user=user.uid, group=user.gid, extra_groups=[])
+    unpack = ["tar", "-x", "-C", user.home]
+    subprocess.run(unpack, input=archive.stdout, check=True, user=user.uid, group=user.gid, extra_groups=[])
 
 
 def visit(user: Account, path: str, pictures: Path | None) -> None:
