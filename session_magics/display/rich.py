@@ -19,6 +19,11 @@ class Rich:
         """What is shown where there is only text."""
         return self.data["text/plain"]
 
+    @property
+    def size(self) -> int:
+        """Characters of all of it."""
+        return sum(map(len, self.data.values()))
+
 
 Piece = str | Rich
 """Part of what a cell shows, in order."""

@@ -44,8 +44,8 @@ Outcome = TypeVar("Outcome")
 class CellRunner:
     """Runs shell cells for one IPython, in its main thread. Keeps one attachment a session.
 
-    ``defaults`` has the traits shell_program, lifetime, rc, size, limit, timeout, display and status_line; ``theatre``
-    gives what serves live terminals, at first use.
+    ``defaults`` has the traits shell_program, lifetime, rc, size, limit, timeout, display, displays and status_line;
+    ``theatre`` gives what serves live terminals, at first use.
     """
 
     def __init__(self, ip: InteractiveShell, registry: Registry, defaults: Any, theatre: Callable[[], Theatre]) -> None:
@@ -168,6 +168,7 @@ class CellRunner:
             size=options.size or (size_of(traits.size) if traits.size else None),
             lifetime=options.lifetime or traits.lifetime,
             rc=options.rc and traits.rc,
+            displays=traits.displays,
         )
 
     def _place(self, options: CellOptions) -> str | None:

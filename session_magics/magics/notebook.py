@@ -127,7 +127,8 @@ class TerminalWriter(Captured):
 
     def display(self, rich: Rich, *, again: bool = False) -> None:
         """See Writer."""
-        self.append(f"{rich.text}\n")
+        if not again:
+            self.append(f"{rich.text}\n")
 
 
 def writer(ip: InteractiveShell) -> Writer:
@@ -154,7 +155,8 @@ def _is_whole_cell(ip: InteractiveShell) -> bool:
     """Whether the cell that runs is a shell cell as a whole, so that all its output is ours."""
     with contextlib.suppress(Exception):  # an embedded or older kernel: then nothing may be cleared
         code = ip.kernel.get_parent("shell")["content"]["code"]  # type: ignore[attr-defined]
-        return bool(code.lstrip().startswith("%%sh_session"))
+        whole = getattr(ip.kernel, "whole", str)  # type: ignore[attr-defined]  # a shell kernel knows plain cells
+        return bool(whole(code).lstrip().startswith("%%sh_session"))
     return False
 
 
