@@ -52,6 +52,9 @@ class SessionMagics(Magics):
     ).tag(config=True)
     timeout = Float(None, allow_none=True, help="Seconds after which a cell is interrupted.").tag(config=True)
 
+    explain = Bool(False, help="Whether a line in plain words stands under a cell that failed, for common errors.").tag(
+        config=True
+    )
     status_line = Bool(
         False, help="Whether a line with directory, exit status and duration stands under each shell cell."
     ).tag(config=True)
@@ -230,9 +233,7 @@ class SessionMagics(Magics):
             for news in filter(None, (self._news(), self._outlook() if words.verb == "start" else None)):
                 print(f"session-magics: {news}", file=sys.stderr)
             live = self.terminal if self.live else None
-            return Verbs(self.registry, _show, live, notebook.line(self.shell), self.backend, self.runner.results).call(
-                words
-            )
+            return Verbs(self.registry, _show, live, notebook.line(self.shell), self.backend, self.runner).call(words)
 
         with self._pump.running():
             return Shown.of(_translated(run))

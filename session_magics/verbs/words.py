@@ -309,6 +309,9 @@ VERBS: Mapping[str, Verb] = {
     "expect": Verb(
         lessons.EXPECT, "check what the last command of a shell did", lessons.expect_options, optional="name"
     ),
+    "scratch": Verb(
+        lessons.SCRATCH, "go into a clean directory for a lesson", lessons.scratch_options, optional="name"
+    ),
     "shell": Verb("NAME", "open a shell in a session's directory, which ends with it", fixed=_NAME),
     "tmux": Verb(
         "NAME ACTION", "have the tmux that holds a session split, zoom and the like", fixed=("name", "action")
