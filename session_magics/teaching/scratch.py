@@ -111,6 +111,10 @@ def _fill(path: Path, source: Path) -> None:
     def present(folder: str, names: list[str]) -> set[str]:
         target = path / Path(folder).relative_to(source)
         there = {name for name in names if os.path.lexists(target / name)}
-        return there - {name for name in there if (target / name).is_dir() and not (target / name).is_symlink()}
+        return {name for name in there if not (_is_folder(target / name) and _is_folder(Path(folder, name)))}
 
     shutil.copytree(source, path, dirs_exist_ok=True, symlinks=True, ignore=present)
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
