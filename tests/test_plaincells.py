@@ -8,7 +8,21 @@ from IPython.core.interactiveshell import InteractiveShell
 from session_magics.kernel.plaincells import LINE, Parts, Transform, parts, whole
 
 LINES = st.sampled_from(
-    ["", "  ", "# note", "%session list", "%session \\", "%%bash", "%1", "%%", "ls %x", " %x", "é %session", "a \\", "\f"]
+    [
+        "",
+        "  ",
+        "# note",
+        "%session list",
+        "%session \\",
+        "%%bash",
+        "%1",
+        "%%",
+        "ls %x",
+        " %x",
+        "é %session",
+        "a \\",
+        "\f",
+    ]
 )
 CELLS = st.builds(lambda lines, last: "\n".join(lines) + last, st.lists(LINES, max_size=6), st.sampled_from(["", "\n"]))
 
