@@ -55,6 +55,8 @@ class CellRunner:
         self._given: dict[str, Mapping[str, str]] = {}
         self._places: dict[str, str | None] = {}
         self._once: OneShots | None = None
+        self.results: dict[str, CellResult] = {}
+        """How the last cell of each session ended."""
 
     def close(self) -> None:
         """Detach from every session."""
@@ -258,6 +260,7 @@ class CellRunner:
     def _finish(self, options: CellOptions, result: CellResult, writer: Writer) -> None:
         namespace, shell = self._ip.user_ns, self._attachments[options.name]
         namespace["_exit_code"] = result.returncode
+        self.results[options.name] = result
         if options.status_line:
             show_status(result, writer)
         if result.restarted:

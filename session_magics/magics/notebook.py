@@ -155,7 +155,8 @@ def _is_whole_cell(ip: InteractiveShell) -> bool:
     """Whether the cell that runs is a shell cell as a whole, so that all its output is ours."""
     with contextlib.suppress(Exception):  # an embedded or older kernel: then nothing may be cleared
         code = ip.kernel.get_parent("shell")["content"]["code"]  # type: ignore[attr-defined]
-        return bool(code.lstrip().startswith("%%sh_session"))
+        whole = getattr(ip.kernel, "whole", str)  # type: ignore[attr-defined]  # a shell kernel knows plain cells
+        return bool(whole(code).lstrip().startswith("%%sh_session"))
     return False
 
 

@@ -17,6 +17,7 @@ from types import MappingProxyType
 from session_magics.errors import UsageMistake
 from session_magics.model import Lifetime
 from session_magics.verbs import options as kind
+from session_magics.verbs.examples import CELL_EXAMPLES, EXAMPLES, grouped
 from session_magics.verbs.keys import KEYS, key_bytes
 from session_magics.verbs.options import HelpRequest, OptionParser, sort_words, split_words
 from session_magics.verbs.words import OTHER_WORDS, VERBS, Verb, session_options
@@ -65,6 +66,7 @@ class CellOptions:
 def parse_cell(line: str, *, program: str = "%%sh_session") -> CellOptions:
     """Read the line of a shell cell: an optional NAME and options, in any order."""
     parser = OptionParser(program, "[NAME] [options]", "Run the cell in a shell that lives on between cells.")
+    parser.examples = [f"{program} {line}" for line in CELL_EXAMPLES]
     _cell_options(parser)
     options, names = sort_words(parser, split_words(line))
     if len(names) > 1:
@@ -120,6 +122,7 @@ def parse_words(
         hint = f"did you mean {near!r}? " if near else ""
         raise UsageMistake(f"{program} has no verb {word[:40]!r}: {hint}verbs are {', '.join(table)}")
     parser = verb.parser(f"{program} {word}")
+    parser.examples = [f"{program} {word} {line}".rstrip() for line in EXAMPLES.get(word, ())]
     options, plain = sort_words(parser, rest, tail=verb.tail)
     call = parser.parse_args(options, Namespace(verb=word))
     _place(parser, verb, call, plain)
@@ -149,8 +152,11 @@ def _place(parser: OptionParser, verb: Verb, call: Namespace, words: list[str]) 
 
 def _overview(program: str, table: Mapping[str, Verb]) -> str:
     width = max(map(len, table))
-    lines = [f"  {name:<{width}}  {verb.help}" for name, verb in table.items()]
-    return f"usage: {program} VERB …\n\n" + "\n".join(lines) + f"\n\n{program} VERB --help shows the words of a verb.\n"
+    parts = [f"usage: {program} VERB …"]
+    for title, names in grouped(table).items():
+        lines = [f"  {name:<{width}}  {table[name].help}" for name in names]
+        parts.append("\n".join([f"{title}:", *lines]))
+    return "\n\n".join(parts) + f"\n\n{program} VERB --help shows the words of a verb, with examples.\n"
 
 
 def _cell_options(parser: OptionParser) -> None:
