@@ -135,6 +135,16 @@ def test_a_progress_bar_beside_displays_leaves_them_where_they_are(shared: LiveK
 
 
 @pytest.mark.kernel
+def test_javascript_is_run_once_and_not_with_each_frame_of_a_bar(shared: LiveKernel) -> None:
+    code = r"""%%sh_session once
+    echo a; echo 'one()' | displayJS; for n in 1 2 3; do printf "$n%%\r"; sleep 0.1; done; echo; echo b"""
+    outcome = shared.run(code)
+    first, script, rest = shapes(outcome)
+    assert (first, script) == ("a\n", "<application/javascript, 6B>") and rest.endswith("3%\nb\n")
+    assert len(outcome.record.times) <= 4  # messages: the text, the script, what can be added of the bar, the rest
+
+
+@pytest.mark.kernel
 def test_nobody_without_the_file_shows_anything(shared: LiveKernel) -> None:
     forged = MARK.decode().replace("\x1b", r"\033").replace("\x07", r"\007")
     assert shapes(shared.run(f"%%sh_session forged\nprintf 'a{forged}b\\n'; echo '<b>' ")) == ["ab\n<b>\n"]

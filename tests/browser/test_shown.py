@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pictures
 import pytest
-from lab import Lab
+from lab import BOTH, Lab
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
 
@@ -25,6 +25,7 @@ CELLS = [
 ]
 
 
+@BOTH
 def test_displays_and_status_lines_are_shown_and_saved(opened: Open, frontend: str) -> None:
     lab = opened(CELLS)
     for cell in (1, 2, 3):
