@@ -20,11 +20,13 @@ PAGE = Path(__file__).parent / "options.md"
 EXAMPLES: dict[str, object] = {
     "backend": "tmux",
     "display": "text",
+    "displays": True,
     "lifetime": "detached",
     "limit": 500_000,
     "rc": False,
     "shell_program": "zsh",
     "size": "40x120",
+    "status_line": True,
     "timeout": 600.0,
 }
 """For each trait a value other than its default."""
