@@ -15,7 +15,7 @@ from traitlets import Bool, Enum, Float, Int, TraitError, Unicode, validate
 
 from session_magics.display.cell import LIMIT
 from session_magics.display.pump import Pump
-from session_magics.errors import CellCommandError, SessionError, UsageMistake
+from session_magics.errors import CellCommandError, CheckFailed, SessionError, UsageMistake
 from session_magics.magics import notebook
 from session_magics.magics.cells import CellRunner
 from session_magics.verbs.options import nonempty
@@ -51,6 +51,15 @@ class SessionMagics(Magics):
         ["auto", "native", "tmux"], "auto", help="What holds programs that %session start is given; auto is native."
     ).tag(config=True)
     timeout = Float(None, allow_none=True, help="Seconds after which a cell is interrupted.").tag(config=True)
+
+    status_line = Bool(
+        False, help="Whether a line with directory, exit status and duration stands under each shell cell."
+    ).tag(config=True)
+    displays = Bool(
+        False,
+        help="Whether new shells have functions that show an image, HTML or JavaScript from their standard input: "
+        "display, displayHTML, displayJS.",
+    ).tag(config=True)
 
     def __init__(self, shell: InteractiveShell, registry: Registry | None = None) -> None:
         super().__init__(shell)
@@ -221,7 +230,9 @@ class SessionMagics(Magics):
             for news in filter(None, (self._news(), self._outlook() if words.verb == "start" else None)):
                 print(f"session-magics: {news}", file=sys.stderr)
             live = self.terminal if self.live else None
-            return Verbs(self.registry, _show, live, notebook.line(self.shell), self.backend).call(words)
+            return Verbs(self.registry, _show, live, notebook.line(self.shell), self.backend, self.runner.results).call(
+                words
+            )
 
         with self._pump.running():
             return Shown.of(_translated(run))
@@ -254,7 +265,7 @@ def _translated(run: Callable[[], Any]) -> Any:
     except HelpRequest as request:
         print(request.text)
         return None
-    except CellCommandError:
+    except (CellCommandError, CheckFailed):
         raise
     except SessionError as error:
         raise UsageError(str(error)) from None
