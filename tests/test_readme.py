@@ -61,7 +61,7 @@ def test_lines_of_ours_can_be_typed_as_they_stand(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     blocks = "".join(re.findall(r"^```\w*\n(.*?)^```$", text, re.S | re.M))
     in_prose = re.findall(r"(?<!`)`([^`\n]+)`(?!`)", re.sub(r"^```.*?^```$", "", text, flags=re.S | re.M))
-    blocks += "".join(f"{line}\n" for line in in_prose if not re.search("…|VERB", line))
+    blocks += "".join(f"{line}\n" for line in in_prose if not re.search(r"…|VERB|^%session \w+$", line))
     for line in re.findall(r"^%session\b *(.*)", blocks, re.M):
         parse_words(split_words(line))
     for line in re.findall(r"^%%sh_session(.*)", blocks, re.M):
