@@ -37,7 +37,7 @@ def main() -> int:
         print(f"{size(checkout / '.venv') / MB:.0f} MB in .venv")
         with desk(user, f"cd {checkout.name} && exec {start}", "/usr/local/bin:/usr/bin:/bin") as (lab, answered):
             print(f"{answered:6.1f} s  {start}")
-            timed("open the tour", lambda: lab.open("notebooks/01-tour.ipynb"))
+            timed("open the tour", lambda: lab.open("01-tour.ipynb"))
             timed("a notebook of the shell kernel, its kernel ready", lambda: lab.create(KERNEL))
             timed("its first cell", lambda: first_cell(lab))
             if pictures:
