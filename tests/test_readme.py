@@ -1,17 +1,24 @@
-"""The README tells what the parser knows."""
+"""The README and the pages in docs/ tell what the parser knows."""
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from session_magics.cli.words import PROGRAM
 from session_magics.cli.words import VERBS as MORE_VERBS
 from session_magics.verbs.parser import VERBS, Verb, parse_cell, parse_words, split_words, verbs
 
-README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+PROJECT = Path(__file__).parent.parent
+README = (PROJECT / "README.md").read_text(encoding="utf-8")
+
+each_page = pytest.mark.parametrize(
+    "page", [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))], ids=lambda page: page.stem
+)
 
 
 def table(of: Mapping[str, Verb]) -> str:
@@ -26,9 +33,19 @@ def test_the_tables_of_verbs_are_the_parsers(mark: str, of: Mapping[str, Verb]) 
     assert written and written[1] == table(of), "paste this between the markers:\n" + table(of)
 
 
-def test_links_lead_somewhere() -> None:
-    for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", README):
-        assert (Path(__file__).parent.parent / target).exists(), target
+@each_page
+def test_links_lead_somewhere(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for target, place in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", text):
+        file = page.parent / target if target else page
+        assert file.exists(), target
+        assert not place or place in places(file.read_text(encoding="utf-8")), f"{target}#{place}"
+
+
+def places(text: str) -> set[str]:
+    """The headings of a page as links name them."""
+    headings = re.findall(r"^#+ (.+)$", text, re.M)
+    return {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
 
 
 def test_python_blocks_that_are_plain_python_compile() -> None:
@@ -39,9 +56,12 @@ def test_python_blocks_that_are_plain_python_compile() -> None:
         compile(block, "README.md", "exec")
 
 
-def test_lines_of_ours_can_be_typed_as_they_stand() -> None:
-    blocks = "".join(re.findall(r"^```\w*\n(.*?)^```$", README, re.S | re.M))
-    for line in re.findall(r"^%session (.+)", blocks, re.M):
+@each_page
+def test_lines_of_ours_can_be_typed_as_they_stand(page: Path) -> None:
+    blocks = "".join(re.findall(r"^```\w*\n(.*?)^```$", page.read_text(encoding="utf-8"), re.S | re.M))
+    for line in re.findall(r"^%session\b *(.*)", blocks, re.M):
         parse_words(split_words(line))
     for line in re.findall(r"^%%sh_session(.*)", blocks, re.M):
         parse_cell(line.strip())
+    for line in re.findall(r"^(?:\.venv/bin/)?session-magics +([^|&\n]+)", blocks, re.M):
+        parse_words(shlex.split(line, comments=True), program=PROGRAM, more=MORE_VERBS)

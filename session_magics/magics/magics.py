@@ -15,7 +15,7 @@ from traitlets import Bool, Enum, Float, Int, TraitError, Unicode, validate
 
 from session_magics.display.cell import LIMIT
 from session_magics.display.pump import Pump
-from session_magics.errors import CellCommandError, SessionError, UsageMistake
+from session_magics.errors import CellCommandError, CheckFailed, SessionError, UsageMistake
 from session_magics.magics import completing, notebook
 from session_magics.magics.cells import CellRunner
 from session_magics.magics.completing import CellCompleter
@@ -53,6 +53,15 @@ class SessionMagics(Magics):
         ["auto", "native", "tmux"], "auto", help="What holds programs that %session start is given; auto is native."
     ).tag(config=True)
     timeout = Float(None, allow_none=True, help="Seconds after which a cell is interrupted.").tag(config=True)
+
+    status_line = Bool(
+        False, help="Whether a line with directory, exit status and duration stands under each shell cell."
+    ).tag(config=True)
+    displays = Bool(
+        False,
+        help="Whether new shells have functions that show an image, HTML or JavaScript from their standard input: "
+        "display, displayHTML, displayJS.",
+    ).tag(config=True)
 
     def __init__(self, shell: InteractiveShell, registry: Registry | None = None) -> None:
         super().__init__(shell)
@@ -169,15 +178,31 @@ class SessionMagics(Magics):
 
         %%sh_session [NAME] [options]
 
-        Directory, variables, functions, aliases, options and jobs carry over to the next cell. A status other than
-        0 raises an error, so that Run All stops. --help lists the options.
+        Directory, variables, functions, aliases, options and jobs carry over to the next cell of that NAME (main, if
+        none is given). The last command decides: a status other than 0 raises an error, so that Run All stops, and is
+        in _exit_code. ■ interrupts the command; the shell lives on. A prompt is asked in the notebook.
 
         Examples:
             %%sh_session
             cd project && make
 
-            %%sh_session build --timeout 600 --out log
+        In a second shell, named build; its text goes to the Python variable log:
+            %%sh_session build --timeout 10m --out log
             make test
+
+        From Python to the shell before, from the shell to Python after:
+            %%sh_session --set files --get total
+            total=$(cat "${files[@]}" | wc -l)
+
+        Return at once, while output goes on below the cell:
+            %%sh_session server --bg
+            ./serve
+
+        A failing command is no error:
+            %%sh_session --no-raise-error
+            grep -q needle haystack
+
+        %%sh_session --help (with any text below) lists the options, %config SessionMagics the defaults.
         """
 
         def run() -> None:
@@ -189,16 +214,23 @@ class SessionMagics(Magics):
     @no_var_expand
     @line_magic
     def session(self, line: str) -> Any:
-        """Start, list, watch and stop named processes that outlive the kernel.
+        """Start, list, watch and stop named programs that outlive the kernel.
 
         %session VERB …
 
         Examples:
-            %session start web python3 -m http.server 8000
+            %session start web -- python3 -u -m http.server 8123
+            %session wait web "Serving HTTP"
+            %session list
             %session tail web
+            %session show web
+            %session send web --key C-c
             %session stop web
 
-        %session help lists the verbs.
+        Verbs give values back; list and show are live where the page has widgets:
+            lines = %session tail web -n 100
+
+        %session help lists the verbs, %session VERB --help shows the words of one.
         """
 
         def run() -> object:
@@ -208,7 +240,9 @@ class SessionMagics(Magics):
             for news in filter(None, (self._news(), self._outlook() if words.verb == "start" else None)):
                 print(f"session-magics: {news}", file=sys.stderr)
             live = self.terminal if self.live else None
-            return Verbs(self.registry, _show, live, notebook.line(self.shell), self.backend).call(words)
+            return Verbs(self.registry, _show, live, notebook.line(self.shell), self.backend, self.runner.results).call(
+                words
+            )
 
         with self._pump.running():
             return Shown.of(_translated(run))
@@ -241,7 +275,7 @@ def _translated(run: Callable[[], Any]) -> Any:
     except HelpRequest as request:
         print(request.text)
         return None
-    except CellCommandError:
+    except (CellCommandError, CheckFailed):
         raise
     except SessionError as error:
         raise UsageError(str(error)) from None

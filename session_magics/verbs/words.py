@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from session_magics.errors import UsageMistake
 from session_magics.model import ENGINE_MARK, check_name
+from session_magics.verbs import lessons
 from session_magics.verbs import options as kind
 from session_magics.verbs.options import OptionParser, Tail
 
@@ -305,6 +306,9 @@ VERBS: Mapping[str, Verb] = {
         optional="name",
     ),
     "tools": Verb("", "list the coding agents that can be started, and where they are"),
+    "expect": Verb(
+        lessons.EXPECT, "check what the last command of a shell did", lessons.expect_options, optional="name"
+    ),
     "shell": Verb("NAME", "open a shell in a session's directory, which ends with it", fixed=_NAME),
     "tmux": Verb(
         "NAME ACTION", "have the tmux that holds a session split, zoom and the like", fixed=("name", "action")
@@ -325,7 +329,9 @@ def reaches_engines(call: Namespace) -> bool:
 
 # What people type who know other programs.
 OTHER_WORDS: Mapping[str, str] = {
+    "assert": "expect",
     "attach": "show",
+    "check": "expect",
     "cp": "copy",
     "delete": "remove",
     "kill": "stop",

@@ -88,7 +88,15 @@ __sm_e() { @Strap '' INT; __sm_f=$-; @Sset +exuv
         """What makes a fresh shell on that terminal ready for commands."""
         self.tty = quoted(tty)
         places = b"__sm_fifo=%s __sm_tty=%s\n" % (quoted(self.directory + b"/records"), self.tty)
-        return places + self.fill(self.prepare + self.functions + self.exit_hook)
+        return places + self.fill(self.prepare + self.functions + self.exit_hook) + self.given()
+
+    def given(self) -> bytes:
+        """Functions that whoever started the session has put beside it (see ``showing``)."""
+        try:
+            with open("functions", "rb") as file:
+                return file.read().replace(b"@TTY@", self.tty)
+        except FileNotFoundError:
+            return b""
 
     def fill(self, template: bytes) -> bytes:
         """A template with its places filled."""
