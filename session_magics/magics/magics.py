@@ -16,13 +16,15 @@ from traitlets import Bool, Enum, Float, Int, TraitError, Unicode, validate
 from session_magics.display.cell import LIMIT
 from session_magics.display.pump import Pump
 from session_magics.errors import CellCommandError, CheckFailed, SessionError, UsageMistake
-from session_magics.magics import notebook
+from session_magics.magics import completing, notebook
 from session_magics.magics.cells import CellRunner
+from session_magics.magics.completing import CellCompleter
 from session_magics.verbs.options import nonempty
 from session_magics.verbs.options import size as size_of
 from session_magics.verbs.parser import HelpRequest, parse_cell, parse_verb
 
 if TYPE_CHECKING:
+    from session_magics.completion import Completions
     from session_magics.display.terminal import Terminal
     from session_magics.display.theatre import Theatre
     from session_magics.listing import Listing
@@ -68,6 +70,7 @@ class SessionMagics(Magics):
         self._told = self._warned = False
         self._theatre: Theatre | None = None
         self._pump = Pump(shell)
+        self._completer = CellCompleter(self)
 
     @validate("size", "shell_program")
     def _check_text(self, proposal: Any) -> str:
@@ -153,6 +156,13 @@ class SessionMagics(Magics):
         from session_magics.display.table import show_table
 
         show_table(self.theatre, listing)
+
+    def complete(self, cell: str, cursor: int) -> Completions | None:
+        """What could stand at the cursor of a whole cell, of which ``cursor`` code points are before it.
+
+        None: neither a cell of ours nor a line. It waits for no command: a busy session is not asked.
+        """
+        return self._completer.complete(cell, cursor)
 
     def close(self) -> None:
         """Detach from all sessions; they live on."""
@@ -276,6 +286,7 @@ def load(ip: InteractiveShell) -> None:
     if not isinstance(ip.magics_manager.registry.get("SessionMagics"), SessionMagics):
         magics = SessionMagics(ip)
         ip.register_magics(magics)
+        completing.install(ip, magics)
         _display_by(ip, {SESSION: magics.display_session, LISTING: magics.display_listing})
 
 
@@ -298,6 +309,7 @@ def _display_by(ip: InteractiveShell, functions: Mapping[tuple[str, str], Callab
 
 def unload(ip: InteractiveShell) -> None:
     """Take the magics away."""
+    completing.remove(ip)
     magics = ip.magics_manager.registry.pop("SessionMagics", None)
     if isinstance(magics, SessionMagics):
         magics.close()
