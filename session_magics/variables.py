@@ -92,6 +92,11 @@ def query(names: Sequence[str], dialect: str, number: int, fifo: str | None = No
     check_variable_names(names)
     ask = _ASK[_known(dialect)]
     body = "\n".join(ask(name, rf"\001G\t{number}\t{name}", rf"\001G\t{number}\t%s\0") for name in names)
+    return framed(body, dialect, fifo)
+
+
+def framed(body: str, dialect: str, fifo: str | None = None) -> str:
+    """Return shell text that runs ``body`` apart, with usual options and no traps; what it prints goes to ``fifo``."""
     return _FRAME[dialect].format(body=body, fifo='"$__sm_fifo"' if fifo is None else quoted(fifo, dialect))
 
 

@@ -27,6 +27,7 @@ __all__ = [
     "CellOptions",
     "HelpRequest",
     "Verb",
+    "cell_parser",
     "key_bytes",
     "parse_cell",
     "parse_verb",
@@ -63,8 +64,7 @@ class CellOptions:
 @functools.lru_cache(maxsize=128)
 def parse_cell(line: str, *, program: str = "%%sh_session") -> CellOptions:
     """Read the line of a shell cell: an optional NAME and options, in any order."""
-    parser = OptionParser(program, "[NAME] [options]", "Run the cell in a shell that lives on between cells.")
-    _cell_options(parser)
+    parser = cell_parser(program)
     options, names = sort_words(parser, split_words(line))
     if len(names) > 1:
         parser.error(
@@ -79,6 +79,13 @@ def parse_cell(line: str, *, program: str = "%%sh_session") -> CellOptions:
         call["name"] = session_name(call["on"])
     call.update(env=dict(call["env"]), set=tuple(call["set"]), get=tuple(call["get"]))
     return CellOptions(**call)
+
+
+def cell_parser(program: str = "%%sh_session") -> OptionParser:
+    """What reads the options of a shell cell."""
+    parser = OptionParser(program, "[NAME] [options]", "Run the cell in a shell that lives on between cells.")
+    _cell_options(parser)
+    return parser
 
 
 def parse_verb(line: str, *, program: str = "%session") -> Namespace:
