@@ -16,7 +16,7 @@ from traitlets import Bool, Enum, Float, Int, TraitError, Unicode, validate
 from session_magics.display.cell import LIMIT
 from session_magics.display.pump import Pump
 from session_magics.errors import CellCommandError, CheckFailed, SessionError, UsageMistake
-from session_magics.magics import completing, notebook
+from session_magics.magics import completing, inspecting, notebook
 from session_magics.magics.cells import CellRunner
 from session_magics.magics.completing import CellCompleter
 from session_magics.verbs.options import nonempty
@@ -71,6 +71,7 @@ class SessionMagics(Magics):
         self._theatre: Theatre | None = None
         self._pump = Pump(shell)
         self._completer = CellCompleter(self)
+        self._hook = inspecting.Hook(self, getattr(shell, "kernel", None))
 
     @validate("size", "shell_program")
     def _check_text(self, proposal: Any) -> str:
@@ -163,9 +164,21 @@ class SessionMagics(Magics):
         None: neither a cell of ours nor a line. It waits for no command: a busy session is not asked.
         """
         return self._completer.complete(cell, cursor)
+    def inspect(self, cell: str, cursor: int, detail: int = 0) -> dict[str, str] | None:
+        """What stands at the cursor of a whole cell, as a mime bundle; None: not ours, or nothing is known."""
+        return inspecting.inspect(self, cell, cursor, detail)
+
+    def is_complete(self, cell: str) -> tuple[str, str]:
+        """Whether a whole cell of ours could be run as it is: Jupyter's status, and the indent of a next line."""
+        return inspecting.is_complete(self, cell)
+
+    def asks_help(self, cell: str) -> str | None:
+        """The word of a shell cell that is ``NAME?`` or ``?NAME`` and nothing else; None for any other."""
+        return inspecting.asks_help(cell)
 
     def close(self) -> None:
         """Detach from all sessions; they live on."""
+        self._hook.unhook()
         if self._runner is not None:
             self._runner.close()
         if self._theatre is not None:

@@ -28,6 +28,7 @@ __all__ = [
     "CellOptions",
     "HelpRequest",
     "Verb",
+    "cell_parser",
     "key_bytes",
     "parse_cell",
     "parse_verb",
