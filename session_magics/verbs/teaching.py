@@ -59,7 +59,7 @@ class TeachingVerbs:
     def _assessed(self, name: str, wanted: Expectation, hint: str) -> Assessment:
         session = self._registry.find(name)
         if session is None:
-            return nothing(name, "no command has been run in it yet", hint)
+            return nothing(name, "no command has been run yet", hint)
         if session.info().shell is None:
             raise UsageMistake(
                 f"session {name!r} runs a program and no shell of ours: only commands of cells are checked"
