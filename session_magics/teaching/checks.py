@@ -13,6 +13,8 @@ from session_magics.teaching.showing import HTML_FRAME, excerpt, html_lines, pla
 from session_magics.teaching.spelling import nearest
 from session_magics.teaching.words import words_of
 
+DEFAULT_NAME = "main"
+"""The session that cells run in when none is named."""
 ENDINGS = {
     1: "failed with status 1",
     2: "failed with status 2, which often means that it was called in a wrong way",
@@ -116,8 +118,9 @@ class Assessment:
 
 
 def nothing(session: str, why: str, hint: str = "") -> Assessment:
-    """The assessment where there is no command to look at."""
-    return Assessment(session, (Check("command", "", False, f"{why} in session {session!r}"),), hint)
+    """The assessment where there is no command to look at; the session is named where it is not the usual one."""
+    text = why if session == DEFAULT_NAME else f"{why} in session {session!r}"
+    return Assessment(session, (Check("command", "", False, text),), hint)
 
 
 def assess(session: str, expectation: Expectation, evidence: Evidence, hint: str = "") -> Assessment:

@@ -13,14 +13,10 @@ from session_magics.model import CellResult
 from session_magics.registry import Registry
 from session_magics.run import run_hidden
 from session_magics.session import Session
-from session_magics.teaching.checks import Assessment, Expectation, assess, nothing
+from session_magics.teaching.checks import DEFAULT_NAME, Assessment, Expectation, assess, nothing
 from session_magics.teaching.evidence import NothingYet, collect
 from session_magics.teaching.scratch import default_directory, prepare
 from session_magics.variables import quoted
-
-DEFAULT_NAME = "main"
-"""The session that cells run in when none is named."""
-
 
 _CD: Mapping[str, str] = {
     "bash": r"\builtin cd -- ",
