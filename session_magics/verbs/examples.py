@@ -8,7 +8,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "start and end": ("start", "shell", "stop", "restart", "interrupt", "remove", "clean"),
     "look": ("list", "info", "tail", "show", "attach", "snapshot", "attachments", "history"),
     "speak to": ("send", "wait", "resize", "approve", "tmux"),
-    "record and teach": ("record", "play", "expect"),
+    "record and teach": ("record", "play", "expect", "scratch"),
     "around": ("copy", "tools", "import", "doctor", "kernel", "completion"),
 }
 """The verbs by what they are for; a title, and names in the order in which help shows them."""
@@ -36,6 +36,12 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "copy": ("train:/data/model.bin .", "src container:web:/srv"),
     "approve": ("fix --allow 'git status' --allow 'npm test*' --minutes 30", "fix", "--off"),
     "import": ("sessions.json --dry-run",),
+    "expect": (
+        "--status 0 --contains total --file notes.txt",
+        "--command-used grep --matches '^ *8$' --hint 'count lines with wc -l'",
+        "build --file-contains app.log=ready --strict",
+    ),
+    "scratch": ("", "--dir ~/lesson --from material --reset"),
 }
 """The words behind a verb."""
 
