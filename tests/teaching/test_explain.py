@@ -118,6 +118,7 @@ ROWS = (
     (ANY, "sh -c 'exit 3'", ""),
     (ANY, "cat log.txt; sh -c 'exit 3'", ""),
     (ANY, "cat log.txt | sort", ""),
+    (POSIX, "cat gone | sort", ""),  # a pipe ends as its last command does
     (ANY, "echo 'bash: foo: command not found'; sh -c 'exit 3'", ""),
     (ANY, "cat gone; mkdir gone; sh -c 'exit 3'", ""),  # it is there now
 )  # fmt: skip
