@@ -14,6 +14,7 @@ from session_magics.model import Running, check_size
 from session_magics.recording.formats import Cast, CastEvent, Header
 from session_magics.recording.timing import Timeline
 from session_magics.recording.transcript import NOTED, Transcript, size_of
+from session_magics.text.modes import MODE_BYTES
 
 if TYPE_CHECKING:
     from session_magics.session import Session
@@ -87,11 +88,15 @@ class Past:
 
     def header(self, begin: Edge, title: str, command: str, idle_limit: float | None) -> Header:
         """What a cast from there on says about itself."""
+        size = self._size_at(begin)
+        return Header(size, int(begin.time), title, command, idle_limit, {"TERM": "xterm-256color"})
+
+    def _size_at(self, edge: Edge) -> tuple[int, int]:
         size = self._size
         for event in self._events:
-            if event.at <= begin.offset and event.time <= begin.time:
+            if event.at <= edge.offset and event.time <= edge.time:
                 size = size_of(event) or size
-        return Header(check_size(size), int(begin.time), title, command, idle_limit, {"TERM": "xterm-256color"})
+        return check_size(size)
 
     def transcript(self, begin: Edge) -> Transcript:
         """What makes the events of a cast that begins there."""
@@ -99,6 +104,8 @@ class Past:
 
     def events(self, transcript: Transcript, begin: Edge, end: Edge) -> Iterator[CastEvent]:
         """What happened between the two."""
+        if begin.offset and not self._returns:  # a shell's cell begins on a line of its own
+            yield from transcript.output(begin.time, self._opening(begin))
         noted = [
             event
             for event in self._events
@@ -110,6 +117,12 @@ class Past:
             position = event.at
             yield from transcript.note(event, event.time)
         yield from self._output(transcript, position, end.offset)
+
+    def _opening(self, begin: Edge) -> bytes:
+        from session_magics.recording.opening import opening  # the emulator is slow to import
+
+        data = self.log.bytes(max(0, begin.offset - MODE_BYTES), begin.offset)
+        return opening(data, self._size_at(begin))
 
     def _output(self, transcript: Transcript, position: int, end: int) -> Iterator[CastEvent]:
         for offset, data in self.log.read(position, end):

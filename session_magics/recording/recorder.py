@@ -21,7 +21,6 @@ from session_magics.recording.transcript import NOTED, Transcript
 from session_magics.text.amounts import short_bytes
 
 if TYPE_CHECKING:
-    from session_magics.log import Event
     from session_magics.session import Session
 
 WRITE_BYTES = 64 * 1024
@@ -127,7 +126,7 @@ class Recording:
         try:
             self._begin = self._past.place(begin or "end")
             self._end = self._past.place(end, end=True) if end is not None else self._past.end
-            if self._end.offset < self._begin.offset:
+            if (self._end.offset, self._end.time) < (self._begin.offset, self._begin.time):
                 raise UsageMistake(f"--to {end} is before --from {begin}")
             self._transcript = self._past.transcript(self._begin)
             info = session.info()
@@ -138,16 +137,17 @@ class Recording:
             raise
         self._clock = _Clock(far=info.on is not None, last=self._past.end.time)
         self._woken, self._wake = os.pipe()
-        self._ending = threading.Lock()
+        self._ending, self._finished = threading.Lock(), threading.Event()
         self._over = False
-        self._problem = ""
+        self._error: SessionError | None = None
         self._thread: threading.Thread | None = None
 
     def recorded(self) -> Recorded:
         """How far it is."""
         writer = self._writer
         amounts = (writer.events, writer.bytes, writer.seconds, not self._over)
-        return Recorded(writer.path, self.session.name, writer.version, *amounts, self._problem)
+        problem = str(self._error) if self._error is not None else ""
+        return Recorded(writer.path, self.session.name, writer.version, *amounts, problem)
 
     @property
     def over(self) -> bool:
@@ -168,8 +168,14 @@ class Recording:
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
 
+    def wait(self) -> None:
+        """Wait for the end of one that was begun; raises what ended it early. A KeyboardInterrupt leaves it running."""
+        self._finished.wait()  # not the thread: an interrupt of its join would make it look ended
+        if self._error is not None:
+            raise self._error
+
     def _run_quietly(self) -> None:
-        with contextlib.suppress(SessionError):  # ``recorded`` tells
+        with contextlib.suppress(SessionError):  # ``recorded`` and ``wait`` tell
             self.run()
 
     def run(self) -> None:
@@ -182,7 +188,7 @@ class Recording:
             finally:
                 self._writer.write(self._transcript.finish())
         except SessionError as error:
-            self._problem = str(error)
+            self._error = error
             raise
         finally:
             self._close()
@@ -194,6 +200,7 @@ class Recording:
                 os.close(fd)
         self._past.close()
         self._writer.close()
+        self._finished.set()
 
     def _go_on(self) -> None:
         live = _Live(self._past, self._transcript, self._end)
@@ -239,7 +246,7 @@ class _Live:
 
     def __init__(self, past: Past, transcript: Transcript, begin: Edge) -> None:
         self._log, self._transcript = past.log, transcript
-        self._index, self._events = past.index, list[Event](past.index_events)
+        self._index, self._events = past.index, [*past.index_events]
         self.position = begin.offset
 
     def step(self, session: Session, now: float) -> Iterable[CastEvent]:
@@ -273,11 +280,10 @@ class Recordings:
         recording.begin()
         return recording.recorded()
 
-    def check_free(self, session: Session) -> None:
-        """Raise UsageMistake if the session is being recorded."""
-        running = self._running.get(session.id)
-        if running is not None and not running.over:
-            raise UsageMistake(str(running.recorded()))
+    def running(self, session: Session) -> Recorded | None:
+        """How far that of a session is; None where none runs."""
+        recording = self._running.get(session.id)
+        return recording.recorded() if recording is not None and not recording.over else None
 
     def end(self, session: Session) -> Recorded:
         """End that of a session; what it has come to. Raises UsageMistake where there was none."""
