@@ -23,6 +23,7 @@ from session_magics.verbs.envelope import success
 from session_magics.verbs.progress import on_terminal
 
 if TYPE_CHECKING:
+    from session_magics.kernel.specs import KernelSpec
     from session_magics.recording.formats import Cast
     from session_magics.recording.playing import Settings
 
@@ -110,6 +111,15 @@ class Desk(Verbs):
         from session_magics.cli.completion import script
 
         return script(words.shell)
+
+    @staticmethod
+    def _kernel(words: Namespace) -> list[KernelSpec]:
+        from session_magics.kernel import specs  # slow to import, and seldom wanted
+
+        if words.action == "list":
+            return specs.installed()
+        place = specs.directory(sys.prefix if words.sys_prefix else words.prefix)
+        return (specs.install if words.action == "install" else specs.remove)(place, words.names)
 
 
 def _text(value: object) -> str | None:

@@ -15,14 +15,16 @@ from traitlets import Bool, Enum, Float, Int, TraitError, Unicode, validate
 
 from session_magics.display.cell import LIMIT
 from session_magics.display.pump import Pump
-from session_magics.errors import CellCommandError, SessionError, UsageMistake
-from session_magics.magics import notebook
+from session_magics.errors import CellCommandError, CheckFailed, SessionError, UsageMistake
+from session_magics.magics import completing, inspecting, notebook
 from session_magics.magics.cells import CellRunner
+from session_magics.magics.completing import CellCompleter
 from session_magics.verbs.options import nonempty
 from session_magics.verbs.options import size as size_of
 from session_magics.verbs.parser import HelpRequest, parse_cell, parse_verb
 
 if TYPE_CHECKING:
+    from session_magics.completion import Completions
     from session_magics.display.terminal import Terminal
     from session_magics.display.theatre import Theatre
     from session_magics.listing import Listing
@@ -55,6 +57,15 @@ class SessionMagics(Magics):
     ).tag(config=True)
     timeout = Float(None, allow_none=True, help="Seconds after which a cell is interrupted.").tag(config=True)
 
+    status_line = Bool(
+        False, help="Whether a line with directory, exit status and duration stands under each shell cell."
+    ).tag(config=True)
+    displays = Bool(
+        False,
+        help="Whether new shells have functions that show an image, HTML or JavaScript from their standard input: "
+        "display, displayHTML, displayJS.",
+    ).tag(config=True)
+
     def __init__(self, shell: InteractiveShell, registry: Registry | None = None) -> None:
         super().__init__(shell)
         self._registry = registry
@@ -62,6 +73,8 @@ class SessionMagics(Magics):
         self._told = self._warned = False
         self._theatre: Theatre | None = None
         self._pump = Pump(shell)
+        self._completer = CellCompleter(self)
+        self._hook = inspecting.Hook(self, getattr(shell, "kernel", None))
         self._recordings: Recordings | None = None
 
     @validate("size", "shell_program")
@@ -164,8 +177,28 @@ class SessionMagics(Magics):
 
         show_table(self.theatre, listing)
 
+    def complete(self, cell: str, cursor: int) -> Completions | None:
+        """What could stand at the cursor of a whole cell, of which ``cursor`` code points are before it.
+
+        None: neither a cell of ours nor a line. It waits for no command: a busy session is not asked.
+        """
+        return self._completer.complete(cell, cursor)
+
+    def inspect(self, cell: str, cursor: int, detail: int = 0) -> dict[str, str] | None:
+        """What stands at the cursor of a whole cell, as a mime bundle; None: not ours, or nothing is known."""
+        return inspecting.inspect(self, cell, cursor, detail)
+
+    def is_complete(self, cell: str) -> tuple[str, str]:
+        """Whether a whole cell of ours could be run as it is: Jupyter's status, and the indent of a next line."""
+        return inspecting.is_complete(self, cell)
+
+    def asks_help(self, cell: str) -> str | None:
+        """The word of a shell cell that is ``NAME?`` or ``?NAME`` and nothing else; None for any other."""
+        return inspecting.asks_help(cell)
+
     def close(self) -> None:
         """Detach from all sessions; they live on."""
+        self._hook.unhook()
         if self._runner is not None:
             self._runner.close()
         if self._theatre is not None:
@@ -180,15 +213,31 @@ class SessionMagics(Magics):
 
         %%sh_session [NAME] [options]
 
-        Directory, variables, functions, aliases, options and jobs carry over to the next cell. A status other than
-        0 raises an error, so that Run All stops. --help lists the options.
+        Directory, variables, functions, aliases, options and jobs carry over to the next cell of that NAME (main, if
+        none is given). The last command decides: a status other than 0 raises an error, so that Run All stops, and is
+        in _exit_code. ■ interrupts the command; the shell lives on. A prompt is asked in the notebook.
 
         Examples:
             %%sh_session
             cd project && make
 
-            %%sh_session build --timeout 600 --out log
+        In a second shell, named build; its text goes to the Python variable log:
+            %%sh_session build --timeout 10m --out log
             make test
+
+        From Python to the shell before, from the shell to Python after:
+            %%sh_session --set files --get total
+            total=$(cat "${files[@]}" | wc -l)
+
+        Return at once, while output goes on below the cell:
+            %%sh_session server --bg
+            ./serve
+
+        A failing command is no error:
+            %%sh_session --no-raise-error
+            grep -q needle haystack
+
+        %%sh_session --help (with any text below) lists the options, %config SessionMagics the defaults.
         """
 
         def run() -> None:
@@ -200,16 +249,23 @@ class SessionMagics(Magics):
     @no_var_expand
     @line_magic
     def session(self, line: str) -> Any:
-        """Start, list, watch and stop named processes that outlive the kernel.
+        """Start, list, watch and stop named programs that outlive the kernel.
 
         %session VERB …
 
         Examples:
-            %session start web python3 -m http.server 8000
+            %session start web -- python3 -u -m http.server 8123
+            %session wait web "Serving HTTP"
+            %session list
             %session tail web
+            %session show web
+            %session send web --key C-c
             %session stop web
 
-        %session help lists the verbs.
+        Verbs give values back; list and show are live where the page has widgets:
+            lines = %session tail web -n 100
+
+        %session help lists the verbs, %session VERB --help shows the words of one.
         """
 
         def run() -> object:
@@ -219,9 +275,9 @@ class SessionMagics(Magics):
             for news in filter(None, (self._news(), self._outlook() if words.verb == "start" else None)):
                 print(f"session-magics: {news}", file=sys.stderr)
             live, player = (self.terminal, self.player) if self.live else (None, None)
-            shown = notebook.line(self.shell)
+            shown, results = notebook.line(self.shell), self.runner.results
             return Verbs(
-                self.registry, _show, live, shown, self.backend, recordings=lambda: self.recordings, player=player
+                self.registry, _show, live, shown, self.backend, results, lambda: self.recordings, player
             ).call(words)
 
         with self._pump.running():
@@ -255,7 +311,7 @@ def _translated(run: Callable[[], Any]) -> Any:
     except HelpRequest as request:
         print(request.text)
         return None
-    except CellCommandError:
+    except (CellCommandError, CheckFailed):
         raise
     except SessionError as error:
         raise UsageError(str(error)) from None
@@ -266,6 +322,7 @@ def load(ip: InteractiveShell) -> None:
     if not isinstance(ip.magics_manager.registry.get("SessionMagics"), SessionMagics):
         magics = SessionMagics(ip)
         ip.register_magics(magics)
+        completing.install(ip, magics)
         _display_by(ip, {SESSION: magics.display_session, LISTING: magics.display_listing})
 
 
@@ -288,6 +345,7 @@ def _display_by(ip: InteractiveShell, functions: Mapping[tuple[str, str], Callab
 
 def unload(ip: InteractiveShell) -> None:
     """Take the magics away."""
+    completing.remove(ip)
     magics = ip.magics_manager.registry.pop("SessionMagics", None)
     if isinstance(magics, SessionMagics):
         magics.close()

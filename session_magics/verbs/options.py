@@ -81,6 +81,8 @@ class OptionParser(argparse.ArgumentParser):
         self.takes_value: dict[str, bool] = {}
         self.takes_number: set[str] = set()
         """Options that may stand alone, or before a number."""
+        self.examples: Sequence[str] = ()
+        """Whole lines that its help shows at the end."""
         self.option("-h", "--help", action=_Help, nargs=0, default=argparse.SUPPRESS, help="show this text")
 
     def option(self, *flags: str, **how: Any) -> None:
@@ -92,6 +94,10 @@ class OptionParser(argparse.ArgumentParser):
         if action.nargs == "?":
             self.takes_number.update(flags)
 
+    def format_help(self) -> str:
+        text = super().format_help()
+        return text + "\nexamples:\n" + "".join(f"  {line}\n" for line in self.examples) if self.examples else text
+
     def described(self) -> list[tuple[str, str]]:
         """Each option that has a name, with its help."""
         return [
@@ -100,6 +106,17 @@ class OptionParser(argparse.ArgumentParser):
             for flag in action.option_strings
             if flag.startswith("--")
         ]
+
+    def explained(self) -> list[tuple[list[str], str, str]]:
+        """Of each option its names, how it is written with its value, and its help."""
+        found = []
+        for action in self._actions:
+            value = action.metavar or "|".join(map(str, action.choices or ()))
+            value = f"[{value}]" if value and action.nargs == "?" else value
+            found.append(
+                (list(action.option_strings), f"{', '.join(action.option_strings)} {value}".strip(), action.help or "")
+            )
+        return found
 
     def choices(self, flag: str) -> list[str]:
         """The values that an option has to choose from; none where it takes others."""

@@ -17,6 +17,7 @@ from types import MappingProxyType
 from session_magics.errors import UsageMistake
 from session_magics.model import Lifetime
 from session_magics.verbs import options as kind
+from session_magics.verbs.examples import CELL_EXAMPLES, EXAMPLES, grouped
 from session_magics.verbs.keys import KEYS, key_bytes
 from session_magics.verbs.options import HelpRequest, OptionParser, sort_words, split_words
 from session_magics.verbs.words import OTHER_WORDS, VERBS, Verb, session_options
@@ -27,6 +28,7 @@ __all__ = [
     "CellOptions",
     "HelpRequest",
     "Verb",
+    "cell_parser",
     "key_bytes",
     "parse_cell",
     "parse_verb",
@@ -58,13 +60,13 @@ class CellOptions:
     lifetime: Lifetime | None = None
     limit: int | None = None
     """Bytes of output shown; 0 is a limit too."""
+    status_line: bool | None = None
 
 
 @functools.lru_cache(maxsize=128)
 def parse_cell(line: str, *, program: str = "%%sh_session") -> CellOptions:
     """Read the line of a shell cell: an optional NAME and options, in any order."""
-    parser = OptionParser(program, "[NAME] [options]", "Run the cell in a shell that lives on between cells.")
-    _cell_options(parser)
+    parser = cell_parser(program)
     options, names = sort_words(parser, split_words(line))
     if len(names) > 1:
         parser.error(
@@ -79,6 +81,14 @@ def parse_cell(line: str, *, program: str = "%%sh_session") -> CellOptions:
         call["name"] = session_name(call["on"])
     call.update(env=dict(call["env"]), set=tuple(call["set"]), get=tuple(call["get"]))
     return CellOptions(**call)
+
+
+def cell_parser(program: str = "%%sh_session") -> OptionParser:
+    """The options of a shell cell's first line."""
+    parser = OptionParser(program, "[NAME] [options]", "Run the cell in a shell that lives on between cells.")
+    parser.examples = [f"{program} {line}" for line in CELL_EXAMPLES]
+    _cell_options(parser)
+    return parser
 
 
 def parse_verb(line: str, *, program: str = "%session") -> Namespace:
@@ -120,6 +130,7 @@ def parse_words(
         hint = f"did you mean {near!r}? " if near else ""
         raise UsageMistake(f"{program} has no verb {word[:40]!r}: {hint}verbs are {', '.join(table)}")
     parser = verb.parser(f"{program} {word}")
+    parser.examples = [f"{program} {word} {line}".rstrip() for line in EXAMPLES.get(word, ())]
     options, plain = sort_words(parser, rest, tail=verb.tail)
     call = parser.parse_args(options, Namespace(verb=word))
     _place(parser, verb, call, plain)
@@ -149,8 +160,11 @@ def _place(parser: OptionParser, verb: Verb, call: Namespace, words: list[str]) 
 
 def _overview(program: str, table: Mapping[str, Verb]) -> str:
     width = max(map(len, table))
-    lines = [f"  {name:<{width}}  {verb.help}" for name, verb in table.items()]
-    return f"usage: {program} VERB …\n\n" + "\n".join(lines) + f"\n\n{program} VERB --help shows the words of a verb.\n"
+    parts = [f"usage: {program} VERB …"]
+    for title, names in grouped(table).items():
+        lines = [f"  {name:<{width}}  {table[name].help}" for name in names]
+        parts.append("\n".join([f"{title}:", *lines]))
+    return "\n\n".join(parts) + f"\n\n{program} VERB --help shows the words of a verb, with examples.\n"
 
 
 def _cell_options(parser: OptionParser) -> None:
@@ -169,4 +183,6 @@ def _cell_options(parser: OptionParser) -> None:
     )
     option("--no-raise-error", dest="raise_error", action="store_false", help="a failing command is no error")
     option("--bg", action="store_true", help="return at once; output goes on below the cell")
+    option("--status-line", action="store_true", default=None, help="directory, status and duration below the output")
+    option("--no-status-line", dest="status_line", action="store_false", default=None, help="no such line")
     option("--limit", metavar="BYTES", type=kind.byte_count, help="output shown at most, such as 500k or 2MB")
