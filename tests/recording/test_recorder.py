@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import farplaces
 from rounds import sessions, until
 from session_magics import Command, Exited, Registry, Session, StoreError, UsageMistake, run_cell
 from session_magics.recording.formats import Cast, CastEvent, Header, read_cast
@@ -21,6 +23,8 @@ from session_magics.verbs.parser import parse_verb
 from terminals import CLI, Terminal
 
 pytestmark = pytest.mark.usefixtures("root")
+
+home, place, there = farplaces.home, farplaces.place, farplaces.there
 
 FIRST = "printf '\\033[32mgreen\\033[0m\\nna\\xc3'; sleep 0.6; printf '\\xafve \\xff\\n'"
 SECOND = "printf '\\033[?1049hdrawn\\033[?1049l'\nseq 1 40 | column -c 60"
@@ -135,6 +139,20 @@ def test_a_recording_ends_with_its_session(registry: Registry, desk: Desk, tmp_p
     drawn = screen(Cast(new.header, new.events[:1]))
     assert drawn.split("\n") == ["top", "", "    here"]
     assert codes(read_cast(tmp_path / "old.cast")).strip("o") == ""
+
+
+@pytest.mark.parametrize("held", ["native", "tmux", "far"])
+def test_pauses_are_known_whatever_holds_the_session(held: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    if held == "tmux" and shutil.which("tmux") is None:
+        pytest.skip("tmux is not installed")
+    registry = request.getfixturevalue("there" if held == "far" else "registry")
+    program = Command(("sh", "-c", "echo one; sleep 0.7; echo two; sleep 0.7; exit 3"))
+    session = registry.start("prog", program, backend="tmux" if held == "tmux" else "auto")
+    assert session.wait(20) == 3
+    desk = Desk(registry)
+    cast = read_cast(desk(f"record prog {tmp_path}/x.cast --from start --v3").path)
+    one, two = (next(event.time for event in cast.events if word in event.data) for word in ("one", "two"))
+    assert two - one >= 0.6 and cast.events[-1].code == "x" and cast.duration - two >= 0.6
 
 
 def test_files_that_exist_are_left_alone(shell: Session, desk: Desk, tmp_path: Path) -> None:
