@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,17 +11,13 @@ from session_magics.errors import UsageMistake
 from session_magics.log import EventReader, LogReader, log_changed
 from session_magics.model import Running, check_size
 from session_magics.recording.formats import Cast, CastEvent, Header
+from session_magics.recording.places import Place
 from session_magics.recording.timing import Timeline
 from session_magics.recording.transcript import NOTED, Transcript, size_of
 from session_magics.text.modes import MODE_BYTES
 
 if TYPE_CHECKING:
     from session_magics.session import Session
-
-_PLACE = re.compile(
-    r"start|end|(?P<offset>\d{1,18})|cell:(?P<cell>-?\d{1,9})|(?P<ago>\d{1,9}(?:\.\d{1,9})?)(?P<unit>[smhd])"
-)
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 @dataclass(frozen=True)
@@ -58,19 +53,18 @@ class Past:
         """Give the log back."""
         self.log.close()
 
-    def place(self, text: str, *, end: bool = False) -> Edge:
-        """Where ``start``, ``end``, an offset, a time ago (5m) or ``cell:N`` is; of a cell, its begin, or its end."""
-        match = _PLACE.fullmatch(text)
-        if match is None:
-            raise UsageMistake(f"{text!r} is no place in a log")
-        if text in ("start", "end"):
-            return self.first if text == "start" else self.end
-        if match["cell"]:
-            return self._cell(int(match["cell"]), end=end)
-        if match["offset"]:
-            offset = min(int(match["offset"]), self.end.offset)
+    def edge(self, place: Place, *, end: bool = False) -> Edge:
+        """Where that is; of a cell, its begin, or its end."""
+        if place.kind == "start":
+            return self.first
+        if place.kind == "end":
+            return self.end
+        if place.kind == "cell":
+            return self._cell(int(place.number), end=end)
+        if place.kind == "offset":
+            offset = min(int(place.number), self.end.offset)
             return Edge(offset, self._timeline.at(offset))
-        moment = max(self.first.time, self.end.time - float(match["ago"]) * _UNITS[match["unit"]])
+        moment = max(self.first.time, self.end.time - place.number)
         return Edge(self._timeline.offset(moment), moment)
 
     def _cell(self, number: int, *, end: bool) -> Edge:
@@ -137,7 +131,7 @@ def cast_of(session: Session, idle_limit: float | None = None) -> Cast:
     """All that a session has printed so far."""
     past = Past(session)
     try:
-        begin = past.place("start")
+        begin = past.first
         transcript = past.transcript(begin)
         events = [*past.events(transcript, begin, past.end), *transcript.finish()]
         info = session.info()

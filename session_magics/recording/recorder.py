@@ -16,6 +16,7 @@ from session_magics.log import EventReader
 from session_magics.news import STATE_CHECK, News
 from session_magics.recording.formats import CastEvent, Header, Lines, Version
 from session_magics.recording.past import Edge, Past
+from session_magics.recording.places import Place
 from session_magics.recording.timing import FRAME
 from session_magics.recording.transcript import NOTED, Transcript
 from session_magics.text.amounts import short_bytes
@@ -113,19 +114,19 @@ class Recording:
         path: str,
         version: Version,
         *,
-        begin: str | None = None,
-        end: str | None = None,
+        begin: Place | None = None,
+        end: Place | None = None,
         follow: bool = False,
         idle_limit: float | None = None,
         force: bool = False,
     ) -> None:
-        """``begin`` and ``end`` name places in what was (see ``Past.place``); ``follow``: go on with what comes."""
+        """``begin`` and ``end``: what was, between these (None: its end); ``follow``: go on with what comes."""
         self.session = session
         self._follow = follow
         self._past = Past(session)
         try:
-            self._begin = self._past.place(begin or "end")
-            self._end = self._past.place(end, end=True) if end is not None else self._past.end
+            self._begin = self._past.edge(begin) if begin is not None else self._past.end
+            self._end = self._past.edge(end, end=True) if end is not None else self._past.end
             if (self._end.offset, self._end.time) < (self._begin.offset, self._begin.time):
                 raise UsageMistake(f"--to {end} is before --from {begin}")
             self._transcript = self._past.transcript(self._begin)
@@ -204,12 +205,14 @@ class Recording:
 
     def _go_on(self) -> None:
         live = _Live(self._past, self._transcript, self._end)
+        last = False
         with self.session.news() as news:
             while True:
-                running = news.running()  # first, so that what was written before the end is read below
+                last = last or not news.running()  # first, so that what was written before the end is read below
                 self._writer.write(live.step(self.session, self._clock.now()))
-                if not running or self._awaited(news, live.position):
+                if last:
                     return
+                last = self._awaited(news, live.position)
 
     def _awaited(self, news: News, position: int) -> bool:
         """Wait for more; True if it is to end."""
