@@ -3,7 +3,7 @@
 Each takes data on its standard input and may be given an id, by which a later one takes an earlier one's place.
 The data goes into a file of the session's directory, and a control string into the terminal, so that its place in the
 output is exact. The string has the file's name, which nobody can guess: whoever prints such a string without having
-made the file shows nothing. A shell has these functions if it was started in a directory that has them.
+made the file shows nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FUNCTIONS_FILE = "functions"
-"""In the session's directory: words of its shell that the holder gives it at each start."""
+"""In the session's directory: what the holder gives the shell at each start."""
 SCRIPT_FILE = "show"
 DATA_LIMIT = 32 * 1024 * 1024
 """Bytes of one display: as much as a page takes, and a notebook can be saved with."""
@@ -45,7 +45,7 @@ TTY = "@TTY@"
 
 
 def give_functions(directory: Path, dialect: str, *, far: bool) -> None:
-    """Have the shell that is started in this session's directory next know the functions.
+    """Have the shell that is started in this session's directory know the functions, now and when it is started anew.
 
     ``far``: it runs in another place; then they say that they show nothing.
     """
@@ -59,6 +59,14 @@ def give_functions(directory: Path, dialect: str, *, far: bool) -> None:
     if not far:
         _write(directory / SCRIPT_FILE, _SCRIPT)
     _write(directory / FUNCTIONS_FILE, "".join(lines))
+
+
+def given_functions(directory: Path) -> bytes:
+    """What the shell of a session was given; nothing if it was not."""
+    try:
+        return (directory / FUNCTIONS_FILE).read_bytes()
+    except OSError:
+        return b""
 
 
 def _write(path: Path, text: str) -> None:

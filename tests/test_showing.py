@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from conftest import LiveKernel, Outcome
 from live import live_kernel, until
 from session_magics.display.shown import Shown, bundle, mime_type
-from session_magics.showing import DATA_LIMIT, Mark, Marks, fetch
+from session_magics.showing import DATA_LIMIT, WAITING_LIMIT, Mark, Marks, fetch
 from session_magics.text import plain
 
 PNG = base64.b64decode(
@@ -135,6 +135,16 @@ def test_a_progress_bar_beside_displays_leaves_them_where_they_are(shared: LiveK
 
 
 @pytest.mark.kernel
+def test_javascript_is_run_once_and_not_with_each_frame_of_a_bar(shared: LiveKernel) -> None:
+    code = r"""%%sh_session once
+    echo a; echo 'one()' | displayJS; for n in 1 2 3; do printf "$n%%\r"; sleep 0.1; done; echo; echo b"""
+    outcome = shared.run(code)
+    first, script, rest = shapes(outcome)
+    assert (first, script) == ("a\n", "<application/javascript, 6B>") and rest.endswith("3%\nb\n")
+    assert len(outcome.record.times) <= 4  # messages: the text, the script, what can be added of the bar, the rest
+
+
+@pytest.mark.kernel
 def test_nobody_without_the_file_shows_anything(shared: LiveKernel) -> None:
     forged = MARK.decode().replace("\x1b", r"\033").replace("\x07", r"\007")
     assert shapes(shared.run(f"%%sh_session forged\nprintf 'a{forged}b\\n'; echo '<b>' ")) == ["ab\n<b>\n"]
@@ -176,10 +186,24 @@ def test_a_shell_that_was_started_anew_has_the_functions_too(shared: LiveKernel)
 
 
 @pytest.mark.kernel
-def test_files_that_nobody_shows_are_few_and_go_with_their_session(shared: LiveKernel) -> None:
-    shared.run("%%sh_session many\n{ for n in $(seq 300); do echo $n | displayHTML; done; } >/dev/null 2>&1 & disown")
-    shared.run("%%sh_session many --result r\nsleep 0.5")
-    assert shared.run("%session remove many --force").status == "ok"
+def test_files_that_nobody_shows_are_few_and_those_that_are_shown_go(shared: LiveKernel) -> None:
+    shared.run("%%sh_session many\necho x | displayHTML")
+    shared.run("from session_magics import Registry; place = Registry().get('many').directory")
+    waiting = "print(len([*place.glob('show.*')]))"
+    assert shared.run(waiting).text == "0\n"
+    shared.run(f"for n in range({WAITING_LIMIT}): (place / f'show.{{n:012}}').touch()")
+    refused = shared.run("%%sh_session many --no-raise-error\necho x | displayHTML").text
+    assert refused == "displayHTML: not shown, as too many wait for a cell to show them\n"
+    assert shared.run(waiting).text == f"{WAITING_LIMIT}\n"
+
+
+@pytest.mark.kernel
+def test_no_other_view_of_the_session_shows_the_mark(shared: LiveKernel) -> None:
+    shared.run("%%sh_session views --out kept\nprintf 'a'; echo '<b>' | displayHTML; echo b")
+    looks = ("%session tail views", "%session snapshot views", "print(kept)")
+    assert [shared.run(look).text.split() for look in looks] == [["ab"]] * 3
+    still = "from session_magics.display.still import still; print(still(Registry().get('views').directory, (24, 80)))"
+    assert shared.run(f"from session_magics import Registry; {still}").text == "ab\n"
 
 
 @pytest.mark.kernel

@@ -63,6 +63,7 @@ class CellOutput:
         self._model = LineModel(rows)
         self._marks = Marks()
         self._shown: Shown | None = None
+        self._clearable = writer.clearable
         self._pieces: list[Piece] = []  # what stands before the model's text, if it may have to be written again
         self._updates: dict[str, Rich] = {}  # by key, what is to be shown in an earlier one's place
         self._position: int | None = None
@@ -145,6 +146,7 @@ class CellOutput:
                 self._updates[rich.key] = rich
                 return
             self._close_text()
+            self._clearable = self._clearable and not rich.runs  # else it would run again with each frame of a bar
             self._pieces.append(rich)
             if self._writer.live:
                 self._writer.display(rich)
@@ -203,7 +205,7 @@ class CellOutput:
         if self._held or self._messages >= LAST_LIVE:
             return
         change = self._model.take()
-        if isinstance(change, Rewrite) and not self._writer.clearable:
+        if isinstance(change, Rewrite) and not self._clearable:
             self._held = True  # what is shown cannot be taken back: the rest waits for the end
         elif change is not None:
             self._write(change)
@@ -236,7 +238,7 @@ class CellOutput:
             self._writer.rewrite(pieces)
             self._messages += 1 + len(pieces)
             size = sum(len(piece) if isinstance(piece, str) else piece.size for piece in pieces)
-        if self._writer.clearable:
+        if self._clearable:
             self._written = [change.text[-1:]]
         else:
             self._written.append(change.text)
@@ -250,7 +252,7 @@ class CellOutput:
 
     def _emit_last(self) -> None:
         change = None if self._held else self._model.take()
-        if not self._held and (isinstance(change, Append) or self._writer.clearable or change is None):
+        if not self._held and (isinstance(change, Append) or self._clearable or change is None):
             if change is not None:
                 self._write(change)
             return

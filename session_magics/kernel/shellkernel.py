@@ -25,6 +25,8 @@ from session_magics.kernel.languages import language
 
 HISTORY = "session_history.sqlite"
 """The file of the kernel's own history, so that it is not mixed with that of Python."""
+ON_HERE = ("status_line", "displays")
+"""Traits of the magics that are on in a shell kernel, unless a configuration says otherwise."""
 NAMED_IN_PAGE = "_jupyter_types_experimental"
 """Where front ends look for the kinds of completions."""
 
@@ -63,6 +65,9 @@ class ShellKernel(IPythonKernel):
         super().__init__(**kwargs)
         self.shell.ast_node_interactivity = "all"  # a line magic shows its value, also above shell text
         self.shell.extension_manager.load_extension("session_magics")
+        for trait in ON_HERE:
+            if trait not in self.shell.config.SessionMagics:
+                setattr(self.magics, trait, True)
         spoken = language(self.magics.shell_program)
         self.help_links = [{"text": f"{spoken.name} manual", "url": spoken.manual}]
         for handlers in (self.shell_handlers, self.control_handlers):
