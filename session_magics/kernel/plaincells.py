@@ -8,6 +8,7 @@ as ``%1``: a magic's name begins with a letter.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from IPython.core.inputtransformer2 import cell_magic
@@ -58,16 +59,24 @@ def whole(code: str) -> str:
 
 
 class Transform:
-    """IPython's first step with a cell: lines in, lines out."""
+    """IPython's first step with a cell: lines in, lines out.
+
+    ``asks_help`` gives the word that a shell cell asks help for, instead of running; None: it does not.
+    """
 
     has_side_effects = True
     """IPython has no use for it where it only asks whether a cell is complete: that is asked of us."""
+
+    def __init__(self, asks_help: Callable[[str], str | None]) -> None:
+        self._asks_help = asks_help
 
     def __call__(self, lines: list[str]) -> list[str]:
         """Have the shell text of a cell run by ``%%sh_session``; nothing after this touches it."""
         cell = parts("".join(lines))
         if not cell.head and not cell.plain:
             return lines
+        if cell.plain and (word := self._asks_help(LINE + cell.rest)):
+            return [*cell.head.splitlines(keepends=True), f"get_ipython().kernel.show_help({word!r})\n"]
         rest = f"{LINE}{cell.rest}" if cell.plain else cell.rest
         magic: list[str] = cell_magic(rest.splitlines(keepends=True)) if rest.strip() else []
         return [*cell.head.splitlines(keepends=True), *magic]

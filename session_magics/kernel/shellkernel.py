@@ -16,6 +16,7 @@ from typing import Any
 
 from ipykernel.ipkernel import IPythonKernel
 from ipykernel.zmqshell import ZMQInteractiveShell
+from IPython.core import page
 from IPython.utils.capture import capture_output
 from traitlets import Type
 
@@ -82,8 +83,16 @@ class ShellKernel(IPythonKernel):
 
     def start(self) -> None:
         """See Kernel. From here on cells are shell: lines of a configuration, which were run before, are Python."""
-        self.shell.input_transformers_cleanup.insert(0, plaincells.Transform())
+        self.shell.input_transformers_cleanup.insert(0, plaincells.Transform(lambda cell: self.magics.asks_help(cell)))
         super().start()
+
+    def show_help(self, word: str) -> None:
+        """What a cell does that is ``NAME?`` alone."""
+        found = self.magics.inspect(plaincells.LINE + word, len(plaincells.LINE) + len(word))
+        if found is None:
+            print(f"nothing is known about {word!r}")
+        else:
+            page.page(found)
 
     whole = staticmethod(plaincells.whole)
 
@@ -202,6 +211,12 @@ class ShellKernel(IPythonKernel):
             return reply
         status, indent = self.magics.is_complete(plaincells.LINE + cell.rest)
         return {"status": status, **({"indent": indent} if status == "incomplete" else {})}
+
+    def do_history(self, *args: Any, **kwargs: Any) -> Any:
+        """See Kernel. IPython calls the session of now 0 where it gives a range; front ends know it by its number."""
+        reply = super().do_history(*args, **kwargs)
+        now = self.shell.history_manager.session_number
+        return {**reply, "history": [(session or now, *entry) for session, *entry in reply["history"]]}
 
 
 def _asked(code: str, cursor: int) -> tuple[str, int, int]:
