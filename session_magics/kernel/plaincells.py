@@ -7,6 +7,7 @@ as ``%1``: a magic's name begins with a letter.
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -38,7 +39,7 @@ def parts(code: str) -> Parts:
     """Take a cell apart."""
     at = end = 0
     continued = False
-    for line in code.splitlines(keepends=True):
+    for line in _lines(code):
         magic = _MAGIC.match(line)
         if magic and magic[1] == "%%" and not continued:
             end = at  # blank lines and comments above it are no part of a cell magic
@@ -47,9 +48,14 @@ def parts(code: str) -> Parts:
         if magic or continued:
             end = at
             continued = line.rstrip("\r\n").endswith("\\")
-        elif line.strip() and not line.startswith("#"):
+        elif line.strip(" \t\r\n") and not line.startswith("#"):
             break
     return Parts(code[:end], code[end:])
+
+
+def _lines(text: str) -> list[str]:
+    """Lines as Python and shells have them; ``splitlines`` knows other line ends, such as form feeds."""
+    return list(io.StringIO(text))
 
 
 def whole(code: str) -> str:
@@ -76,7 +82,7 @@ class Transform:
         if not cell.head and not cell.plain:
             return lines
         if cell.plain and (word := self._asks_help(LINE + cell.rest)):
-            return [*cell.head.splitlines(keepends=True), f"get_ipython().kernel.show_help({word!r})\n"]
+            return [*_lines(cell.head), f"get_ipython().kernel.show_help({word!r})\n"]
         rest = f"{LINE}{cell.rest}" if cell.plain else cell.rest
-        magic: list[str] = cell_magic(rest.splitlines(keepends=True)) if rest.strip() else []
-        return [*cell.head.splitlines(keepends=True), *magic]
+        magic: list[str] = cell_magic(_lines(rest)) if rest.strip() else []
+        return [*_lines(cell.head), *magic]

@@ -63,12 +63,12 @@ class ShellKernel(IPythonKernel):
     def __init__(self, **kwargs: Any) -> None:
         """Load the extension; the shell itself is started by the first cell."""
         self._gate = Gate()
+        self._languages: dict[str, dict[str, object]] = {}
         super().__init__(**kwargs)
         self.shell.ast_node_interactivity = "all"  # a line magic shows its value, also above shell text
-        self.shell.extension_manager.load_extension("session_magics")
         for trait in ON_HERE:
-            if trait not in self.shell.config.SessionMagics:
-                setattr(self.magics, trait, True)
+            self.shell.config.SessionMagics.setdefault(trait, True)
+        self.shell.extension_manager.load_extension("session_magics")
         spoken = language(self.magics.shell_program)
         self.help_links = [{"text": f"{spoken.name} manual", "url": spoken.manual}]
         for handlers in (self.shell_handlers, self.control_handlers):
@@ -97,10 +97,6 @@ class ShellKernel(IPythonKernel):
     whole = staticmethod(plaincells.whole)
 
     # ---- who we are
-
-    @functools.cached_property
-    def _languages(self) -> dict[str, dict[str, object]]:
-        return {}
 
     @property
     def language_info(self) -> dict[str, Any]:  # type: ignore[override]
