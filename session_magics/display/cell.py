@@ -12,7 +12,7 @@ from session_magics.display.rich import Piece, Rich, replaced
 from session_magics.display.shown import Shown
 from session_magics.model import CellResult
 from session_magics.shell import Cell
-from session_magics.showing import Mark, Marks
+from session_magics.showing import FUNCTIONS_FILE, Mark, Marks
 from session_magics.text import Append, LineModel, Rewrite
 
 LIMIT = 2_000_000
@@ -130,6 +130,8 @@ class CellOutput:
 
     def _show_beyond(self, cell: Cell, upto: int) -> None:
         """Show the displays in output of which the text waits for the end, or is not shown."""
+        if not (cell.log.directory / FUNCTIONS_FILE).exists():
+            return
         for offset, data in cell.log.read(max(self._beyond, self._head or 0), upto):
             self._take(cell, data, text=False)
             self._beyond = offset + len(data)
