@@ -115,6 +115,12 @@ class Marks:
         self._held = data[keep:]
         return [*parts, data[at:keep]]
 
+    def copy(self) -> Marks:
+        """Another one that goes on from here."""
+        other = Marks()
+        other._held = self._held
+        return other
+
     def rest(self) -> bytes:
         """What was held back, as nothing comes any more."""
         held, self._held = self._held, b""

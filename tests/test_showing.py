@@ -5,18 +5,23 @@ from __future__ import annotations
 import base64
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import LiveKernel, Outcome
 from live import live_kernel, until
+from session_magics.display.rich import Piece, Rich, joined, replaced
 from session_magics.display.shown import Shown, bundle, mime_type
-from session_magics.showing import DATA_LIMIT, WAITING_LIMIT, Mark, Marks, fetch
+from session_magics.showing import DATA_LIMIT, FUNCTIONS_FILE, WAITING_LIMIT, Mark, Marks, fetch
 from session_magics.text import plain
+from test_display import Clock, Played, rendered
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -86,6 +91,92 @@ def test_a_file_is_shown_once_and_no_link_is_followed(tmp_path: Path) -> None:
     assert isinstance(shown.take(Mark("display", "abcdefghijkl", "")), tuple)
     assert shown.take(Mark("display", "abcdefghijkl", "")) is None
     assert fetch(tmp_path, Mark("display", "linklinklink", "")) is None
+
+
+# ------------------------------------------------------------------ their place
+
+
+@dataclass
+class Board:
+    """A Writer that keeps what a reader would see."""
+
+    live: bool = True
+    clearable: bool = True
+    pieces: list[Piece] = field(default_factory=list)
+
+    def append(self, text: str) -> None:
+        self.pieces.append(text)
+
+    def rewrite(self, pieces: Sequence[Piece]) -> None:
+        assert self.clearable
+        self.pieces = list(pieces)
+
+    def display(self, rich: Rich, *, again: bool = False) -> None:
+        if again:
+            assert replaced(self.pieces, rich)
+        else:
+            self.pieces.append(rich)
+
+    def notice(self, line: str) -> None:
+        raise AssertionError(line)
+
+
+def play(parts: Sequence[str], cuts: Sequence[int], board: Board, limit: int) -> list[str]:
+    """What is seen of a command that prints these parts; those in brackets are displays, the letter in it their id."""
+    with TemporaryDirectory() as name:
+        directory, output = Path(name), b""
+        (directory / FUNCTIONS_FILE).touch()
+        for number, part in enumerate(parts):
+            if part.startswith("<"):
+                (directory / f"show.{number:012}").write_text(f"{part}{number}")
+                output += b"\x1b]7788;show;displayHTML;%012d;%s\x07" % (number, part[1:-1].encode())
+            else:
+                output += part.encode()
+        played = Played(directory, Clock(), board, limit)  # type: ignore[arg-type]
+        edges = sorted({0, len(output), *(one % (len(output) + 1) for one in cuts)})
+        for begin, end in pairwise(edges):  # the last piece is seen at the end only
+            played.sink.advance(played, played._file.end)  # type: ignore[arg-type]
+            played.write(output[begin:end])
+        played.sink.finish(played, played._file.end)  # type: ignore[arg-type]
+        played.log.close()
+        played._file.close()
+        assert not [*directory.glob("show.*")]
+    return [one if isinstance(one, str) else one.data["text/html"] for one in joined(board.pieces)]
+
+
+PARTS = st.lists(
+    st.sampled_from(["a", "line\n", "5%\r", "\x1b[A", "\x1b[31mred\x1b[m", "<>", "<k>", "<l>"]), max_size=12
+)
+CUTS = st.lists(st.integers(0, 10**6), max_size=8)
+
+
+@settings(deadline=None)
+@given(PARTS, CUTS, st.booleans())
+def test_text_and_displays_are_in_order_and_a_later_one_takes_the_place_of_its_id(
+    parts: list[str], cuts: list[int], live: bool
+) -> None:
+    wanted, text, places = [""], "", dict[str, int]()
+    for number, part in enumerate(parts):
+        if not part.startswith("<"):
+            text += part
+        elif part in places:  # does not part the text
+            wanted[places[part]] = f"{part}{number}"
+        else:
+            wanted += [rendered(text.encode()), f"{part}{number}"]
+            text = ""
+            places |= {part: len(wanted) - 1} if part != "<>" else {}
+    assert play(parts, cuts, Board(live=live, clearable=live), 10**6) == [
+        *filter(None, wanted),
+        *filter(None, [rendered(text.encode())]),
+    ]
+
+
+@settings(deadline=None)
+@given(PARTS, CUTS, st.booleans(), st.integers(0, 60))
+def test_no_display_is_lost_where_text_is_left_out(parts: list[str], cuts: list[int], live: bool, limit: int) -> None:
+    shown = play(parts, cuts, Board(live=live, clearable=live), limit)
+    ids = [part for part in parts if part in ("<k>", "<l>")]
+    assert sum(one.startswith("<") for one in shown) == parts.count("<>") + len(set(ids))
 
 
 # ------------------------------------------------------------------ in a kernel
