@@ -124,17 +124,17 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def run_hidden(session: Session | Attachment, cell_text: str) -> Cell:
+def run_hidden(session: Session | Attachment, cell_text: str, *, limit: float = HIDDEN_LIMIT) -> Cell:
     """Run a command of ours, which leaves no trace in ``$?`` and the index; the finished Cell, closed.
 
-    Raises SessionError if it does not come to its end within HIDDEN_LIMIT seconds.
+    Raises SessionError if it does not come to its end within ``limit`` seconds.
     """
     cell = session.cell(cell_text, hidden=True)
     try:
-        deadline = time.monotonic() + HIDDEN_LIMIT
+        deadline = time.monotonic() + limit
         while cell.result is None:
             if not cell.receive(deadline - time.monotonic()) and time.monotonic() >= deadline:
-                raise SessionError(f"session {session.name!r} did not run a command of ours in {HIDDEN_LIMIT:g} s")
+                raise SessionError(f"session {session.name!r} did not run a command of ours in {limit:g} s")
         return cell
     finally:
         cell.close()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
-from session_magics.cli.words import PROGRAM
 from session_magics.cli.words import VERBS as MORE_VERBS
+from session_magics.errors import UsageMistake
 from session_magics.verbs.parser import VERBS, Verb, parse_cell, parse_words, split_words, verbs
 
 PROJECT = Path(__file__).parent.parent
@@ -59,9 +59,27 @@ def test_python_blocks_that_are_plain_python_compile() -> None:
 @each_page
 def test_lines_of_ours_can_be_typed_as_they_stand(page: Path) -> None:
     blocks = "".join(re.findall(r"^```\w*\n(.*?)^```$", page.read_text(encoding="utf-8"), re.S | re.M))
-    for line in re.findall(r"^%session\b *(.*)", blocks, re.M):
-        parse_words(split_words(line))
     for line in re.findall(r"^%%sh_session(.*)", blocks, re.M):
         parse_cell(line.strip())
-    for line in re.findall(r"^(?:\.venv/bin/)?session-magics +([^|&\n]+)", blocks, re.M):
-        parse_words(shlex.split(line, comments=True), program=PROGRAM, more=MORE_VERBS)
+    for words, more in lines_of_ours(blocks):
+        parse_words(words, more=more)
+
+
+@each_page
+def test_what_prose_names_is_there(page: Path) -> None:
+    """It may leave out the words that a verb needs."""
+    prose = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+    code = "\n".join(one for one in re.findall(r"`([^`\n]+)`", prose) if not re.search("…|VERB", one))
+    for words, more in lines_of_ours(code):
+        try:
+            parse_words(words, more=more)
+        except UsageMistake as mistake:
+            assert "is missing" in str(mistake), mistake
+
+
+def lines_of_ours(text: str) -> Iterator[tuple[list[str], Mapping[str, Verb]]]:
+    """The words of each line that is ours, and the verbs that it may have beside the common ones."""
+    for line in re.findall(r"^%session\b *(.*)", text, re.M):
+        yield split_words(line), {}
+    for line in re.findall(r"^session-magics +(?!--version)([^|&\n]+)", text, re.M):
+        yield shlex.split(line, comments=True), MORE_VERBS

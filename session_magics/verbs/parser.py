@@ -28,6 +28,7 @@ __all__ = [
     "CellOptions",
     "HelpRequest",
     "Verb",
+    "cell_parser",
     "key_bytes",
     "parse_cell",
     "parse_verb",
@@ -65,9 +66,7 @@ class CellOptions:
 @functools.lru_cache(maxsize=128)
 def parse_cell(line: str, *, program: str = "%%sh_session") -> CellOptions:
     """Read the line of a shell cell: an optional NAME and options, in any order."""
-    parser = OptionParser(program, "[NAME] [options]", "Run the cell in a shell that lives on between cells.")
-    parser.examples = [f"{program} {line}" for line in CELL_EXAMPLES]
-    _cell_options(parser)
+    parser = cell_parser(program)
     options, names = sort_words(parser, split_words(line))
     if len(names) > 1:
         parser.error(
@@ -82,6 +81,14 @@ def parse_cell(line: str, *, program: str = "%%sh_session") -> CellOptions:
         call["name"] = session_name(call["on"])
     call.update(env=dict(call["env"]), set=tuple(call["set"]), get=tuple(call["get"]))
     return CellOptions(**call)
+
+
+def cell_parser(program: str = "%%sh_session") -> OptionParser:
+    """The options of a shell cell's first line."""
+    parser = OptionParser(program, "[NAME] [options]", "Run the cell in a shell that lives on between cells.")
+    parser.examples = [f"{program} {line}" for line in CELL_EXAMPLES]
+    _cell_options(parser)
+    return parser
 
 
 def parse_verb(line: str, *, program: str = "%session") -> Namespace:
@@ -108,7 +115,8 @@ def parse_words(
     restart: name (None with labels), labels, env. remove: names, labels, force, keep_log.
     clean: labels, older, keep, total, dry_run. resize: name, size. copy: source, target.
     import: file, dry_run. approve: name (None: all), allow, deny, minutes, most, off.
-    shell: name. tmux: name, action. tools, doctor: nothing more.
+    record: name, file, begin, end, follow, idle_limit, version, force, stop.
+    play: what, speed, start_at, idle_limit, autoplay. shell: name. tmux: name, action. tools, doctor: nothing more.
     """
     word, *rest = words or ["list"]
     table = {**VERBS, **more}
