@@ -151,10 +151,13 @@ CUTS = st.lists(st.integers(0, 10**6), max_size=8)
 
 
 @settings(deadline=None)
-@given(PARTS, CUTS, st.booleans())
+@given(PARTS, CUTS, st.sampled_from([(True, True), (True, False), (False, False)]))
 def test_text_and_displays_are_in_order_and_a_later_one_takes_the_place_of_its_id(
-    parts: list[str], cuts: list[int], live: bool
+    parts: list[str], cuts: list[int], kind: tuple[bool, bool]
 ) -> None:
+    board = Board(*kind)
+    if board.live and not board.clearable:  # what was shown and has changed is shown once more
+        parts = [one if one.isprintable() else "line\n" for one in parts]
     wanted, text, places = [""], "", dict[str, int]()
     for number, part in enumerate(parts):
         if not part.startswith("<"):
@@ -165,10 +168,16 @@ def test_text_and_displays_are_in_order_and_a_later_one_takes_the_place_of_its_i
             wanted += [rendered(text.encode()), f"{part}{number}"]
             text = ""
             places |= {part: len(wanted) - 1} if part != "<>" else {}
-    assert play(parts, cuts, Board(live=live, clearable=live), 10**6) == [
+    assert play(parts, cuts, board, 10**6) == [
         *filter(None, wanted),
         *filter(None, [rendered(text.encode())]),
     ]
+
+
+def test_a_line_that_cannot_be_drawn_again_is_there_before_the_display_behind_it() -> None:
+    cuts = [3, 6, 9, 60]
+    shown = play(["5%\r", "9%\n", "<>", "line\n"], cuts, Board(clearable=False), 10**6)
+    assert shown == ["5%\n9%\n", "<>2", "line\n"]
 
 
 @settings(deadline=None)
