@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from session_magics.display.terminal import Terminal
     from session_magics.display.theatre import Theatre
     from session_magics.listing import Listing
+    from session_magics.recording.formats import Cast
+    from session_magics.recording.playing import Settings
+    from session_magics.recording.recorder import Recordings
     from session_magics.registry import Registry
     from session_magics.session import Session
 
@@ -72,6 +75,7 @@ class SessionMagics(Magics):
         self._pump = Pump(shell)
         self._completer = CellCompleter(self)
         self._hook = inspecting.Hook(self, getattr(shell, "kernel", None))
+        self._recordings: Recordings | None = None
 
     @validate("size", "shell_program")
     def _check_text(self, proposal: Any) -> str:
@@ -139,6 +143,21 @@ class SessionMagics(Magics):
 
         return Terminal(self.theatre, session, read_only=read_only, rows=rows)
 
+    def player(self, cast: Cast, title: str, settings: Settings) -> object:
+        """What plays a recording when it is displayed."""
+        from session_magics.display.player import Player  # the widget libraries are slow to import
+
+        return Player(self.theatre.router, cast, title, settings)
+
+    @property
+    def recordings(self) -> Recordings:
+        """Those that run in this kernel."""
+        if self._recordings is None:
+            from session_magics.recording.recorder import Recordings  # few notebooks record
+
+            self._recordings = Recordings()
+        return self._recordings
+
     @property
     def live(self) -> bool:
         """Whether sessions are shown live: a page with widgets may be there, and text alone is not asked for."""
@@ -164,6 +183,7 @@ class SessionMagics(Magics):
         None: neither a cell of ours nor a line. It waits for no command: a busy session is not asked.
         """
         return self._completer.complete(cell, cursor)
+
     def inspect(self, cell: str, cursor: int, detail: int = 0) -> dict[str, str] | None:
         """What stands at the cursor of a whole cell, as a mime bundle; None: not ours, or nothing is known."""
         return inspecting.inspect(self, cell, cursor, detail)
@@ -183,6 +203,8 @@ class SessionMagics(Magics):
             self._runner.close()
         if self._theatre is not None:
             self._theatre.close()
+        if self._recordings is not None:
+            self._recordings.close()
 
     @no_var_expand
     @cell_magic
@@ -252,10 +274,11 @@ class SessionMagics(Magics):
             words = parse_verb(line)
             for news in filter(None, (self._news(), self._outlook() if words.verb == "start" else None)):
                 print(f"session-magics: {news}", file=sys.stderr)
-            live = self.terminal if self.live else None
-            return Verbs(self.registry, _show, live, notebook.line(self.shell), self.backend, self.runner.results).call(
-                words
-            )
+            live, player = (self.terminal, self.player) if self.live else (None, None)
+            shown, results = notebook.line(self.shell), self.runner.results
+            return Verbs(
+                self.registry, _show, live, shown, self.backend, results, lambda: self.recordings, player
+            ).call(words)
 
         with self._pump.running():
             return Shown.of(_translated(run))

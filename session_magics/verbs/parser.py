@@ -115,7 +115,8 @@ def parse_words(
     restart: name (None with labels), labels, env. remove: names, labels, force, keep_log.
     clean: labels, older, keep, total, dry_run. resize: name, size. copy: source, target.
     import: file, dry_run. approve: name (None: all), allow, deny, minutes, most, off.
-    shell: name. tmux: name, action. tools, doctor: nothing more.
+    record: name, file, begin, end, follow, idle_limit, version, force, stop.
+    play: what, speed, start_at, idle_limit, autoplay. shell: name. tmux: name, action. tools, doctor: nothing more.
     """
     word, *rest = words or ["list"]
     table = {**VERBS, **more}
