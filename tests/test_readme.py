@@ -33,6 +33,14 @@ def test_the_tables_of_verbs_are_the_parsers(mark: str, of: Mapping[str, Verb]) 
     assert written and written[1] == table(of), "paste this between the markers:\n" + table(of)
 
 
+def test_every_option_of_a_cell_has_a_row() -> None:
+    with pytest.raises(HelpRequest) as help_text:
+        parse_cell("--help")
+    options = set(re.findall(r"^ +(--[a-z-]+)", help_text.value.text, re.M))
+    rows = set(re.findall(r"`(--[a-z-]+)", "".join(re.findall(r"^\| `--.*?(?<!\\)\|", README, re.M))))
+    assert options and options <= rows
+
+
 @each_page
 def test_links_lead_somewhere(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
