@@ -42,8 +42,9 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "--cwd src --strict",
     ),
     "record": ("main demo.cast", "main demo.cast --from 5m", "main demo.cast --from cell:3 --to cell:5", "main --stop"),
-    "play": ("demo.cast --speed 2 --idle-limit 1", "web --autoplay"),
-    "history": ("main",),
+    "scratch": ("--reset", "main --from lesson-files"),
+    "play": ("demo.cast --speed 2 --idle-limit 1", "web --no-autoplay"),
+    "history": ("main", "main --failed -n 10"),
     "kernel": ("install --user", "install --sys-prefix --name session-zsh", "list", "remove --user"),
 }
 """The words behind a verb."""
