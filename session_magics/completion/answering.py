@@ -15,7 +15,7 @@ from session_magics.completion.asking import Answer, answers, last_piece, questi
 from session_magics.completion.lexing import Place, place
 from session_magics.completion.sideshell import asked_aside
 from session_magics.completion.words import Word, escaped
-from session_magics.errors import SessionError
+from session_magics.errors import SessionError, UsageMistake
 from session_magics.model import SessionInfo
 from session_magics.programs import find_shell
 from session_magics.run import run_hidden
@@ -23,7 +23,7 @@ from session_magics.session import Session
 
 ANSWER_LIMIT = 0.15
 """Seconds that a page is kept waiting at most."""
-SHOWN_AS = {"reply": "", "word": "", "name": "file", "named-directory": "directory"}
+SHOWN_AS = {"reply": "", "given": "", "word": "", "name": "file", "named-directory": "directory"}
 KNOWN = "known-"
 """Kinds that begin so are for later, when the shell is busy."""
 PATHS = frozenset(("file", "directory", "name", "named-directory"))
@@ -48,7 +48,7 @@ class Completer:
             cwd: the directory in which it would begin, if there is no session; None: the present one.
         """
         if session is not None and (info := session.info()).shell is not None and info.running:
-            found = _place(body, cursor, info.shell)
+            found = place(body, cursor)
             if found.kind == "nothing":
                 return Completions(cursor, cursor)
             try:
@@ -57,21 +57,24 @@ class Completer:
                 return written(found, cursor, self._while_busy(info, found, body))
             given = answers(records)
             self._known[info.id] = Known.of(given)
+            if info.on is None:
+                given = _with_programmable(found, body, given, info.shell, _directory(info))
             return written(found, cursor, given)
         path, dialect = find_shell(program)
-        found = _place(body, cursor, dialect)
+        found = place(body, cursor)
         if found.kind == "nothing":
             return Completions(cursor, cursor)
-        return written(found, cursor, _aside(path, question(found, body, dialect), cwd))
+        given = _aside(path, question(found, body, dialect), cwd)
+        return written(found, cursor, _with_programmable(found, body, given, dialect, cwd))
 
     def _while_busy(self, info: SessionInfo, found: Place, body: str) -> list[Answer]:
         """Of a busy session: what a fresh shell in its directory says, and what was known."""
         known = self._known.get(info.id, Known())
         given = known.fitting(found)
-        if info.on is None and info.shell is not None and info.pid is not None:
-            with contextlib.suppress(psutil.Error):
-                cwd = psutil.Process(info.pid).cwd()
-                given += _aside(info.argv[0], question(found, body, info.shell), cwd, known.path)
+        cwd = _directory(info)
+        if info.on is None and info.shell is not None and cwd is not None:
+            given += _aside(info.argv[0], question(found, body, info.shell), cwd, known.path)
+            return _with_programmable(found, body, given, info.shell, cwd)
         return given
 
 
@@ -95,13 +98,27 @@ class Known:
         return [one for one in names if one.kind in kinds and one.text.startswith(found.word.literal or "")]
 
 
+def _directory(info: SessionInfo) -> str | None:
+    """The present directory of a shell on this machine."""
+    with contextlib.suppress(psutil.Error):
+        return psutil.Process(info.pid).cwd() if info.pid is not None and info.on is None else None
+    return None
+
+
+def _with_programmable(found: Place, body: str, given: list[Answer], dialect: str, cwd: str | None) -> list[Answer]:
+    """For shells that have no completion of a command's own words: those that bash knows come in place of files."""
+    if dialect not in ("zsh", "sh") or found.kind != "argument":
+        return given
+    with contextlib.suppress(UsageMistake):
+        path, _ = find_shell("bash")
+        replies = _aside(path, question(found, body, "bash"), cwd)
+        return [one for one in replies if one.kind in ("reply", "word")] or given
+    return given
+
+
 def _aside(program: str, text: str, cwd: str | None, path: str | None = None) -> list[Answer]:
     deadline = time.monotonic() + ANSWER_LIMIT
     return answers(asked_aside(program, text, cwd or os.getcwd(), deadline, path))
-
-
-def _place(body: str, cursor: int, dialect: str) -> Place:
-    return place(body, cursor)
 
 
 # ------------------------------------------------------------------ written at their place
@@ -128,7 +145,9 @@ def _written(word: Word, answer: Answer) -> tuple[int, str]:
         return 0, f"~{answer.text}/"
     if answer.kind == "job":
         return 0, f"%{answer.text}"
-    if answer.kind in PATHS:
+    if answer.kind == "given" and word.raw[:1] == "~" and not word.slash:
+        return 0, answer.text
+    if answer.kind in PATHS or answer.kind == "given":
         return _written_path(word, answer)
     if answer.kind in ("reply", "word"):
         return len(word.raw) - len(last_piece(word)), answer.text.removesuffix(" ")
@@ -142,5 +161,6 @@ def _written_path(word: Word, answer: Answer) -> tuple[int, str]:
     if not word.slash and answer.kind.startswith("name"):
         start = len(word.raw) - len(last_piece(word))
     opening = word.quote if word.quote and word.quote_start >= start else ""
-    ending = "/" if answer.kind.endswith("directory") else ""
-    return start, opening + escaped(name, word.quote) + ending
+    is_directory = answer.kind.endswith("directory") or (answer.kind == "given" and answer.text.endswith("/"))
+    fish = answer.kind == "given"
+    return start, opening + escaped(name, word.quote, fish=fish) + ("/" if is_directory else "")

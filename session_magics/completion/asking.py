@@ -52,7 +52,41 @@ def script(dialect: str) -> str:
 
 def question(place: Place, text: str, dialect: str) -> str:
     """Shell text that has a shell of that kind tell all that could stand at the place; ``text`` is the cell's."""
+    if dialect == "fish":
+        return _fish_question(place, text)
     return _FRAME[dialect].format(script=quoted(f"{script(dialect)}\n{_call(place, text, dialect)}", dialect))
+
+
+def _fish_question(place: Place, text: str) -> str:
+    """fish completes everything by itself, and has no subshells: nothing is set there that would stay."""
+    word = place.word
+    pattern = quoted("^" + re.escape(word.literal or ""), "fish")
+    if place.kind == "variable":
+        tell = _told_by_fish("variable", f"builtin set -n | builtin string match -er -- {pattern}")
+    elif place.kind == "command" and not word.slash:  # fish itself would look up what each command is for
+        tell = "".join(
+            _told_by_fish(kind, f"{names} | builtin string match -er -- {pattern}")
+            for kind, names in (
+                ("function", "builtin functions -n | builtin string split ', '"),
+                ("builtin", "builtin builtin -n"),
+                ("command", _FISH_COMMANDS.format(begin=quoted(word.literal or "", "fish"))),
+            )
+        )
+    else:
+        begin = word.start if place.kind in ("command", "user") else place.before[0].start if place.before else None
+        line = f"ls {word.raw}" if begin is None else text[begin : word.start + len(word.raw)]
+        tell = _told_by_fish("given", f"builtin complete --do-complete={quoted(line, 'fish')}")
+    return f"begin\n{script('fish')}{tell}end </dev/null >$__sm_fifo 2>/dev/null"
+
+
+_FISH_COMMANDS = (
+    "begin; builtin set -l __sm_one; for __sm_one in $PATH/{begin}*;"
+    " builtin test -x $__sm_one; and builtin string replace -r '.*/' '' -- $__sm_one; end; end"
+)
+
+
+def _told_by_fish(kind: str, names: str) -> str:
+    return rf"builtin printf '\001G\t0\t{kind}\t%s\0' ({names} | builtin string collect)" + "\n"
 
 
 def _call(place: Place, text: str, dialect: str) -> str:
