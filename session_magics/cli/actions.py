@@ -119,7 +119,9 @@ class Desk(Verbs):
         if words.action == "list":
             return specs.installed()
         place = specs.directory(sys.prefix if words.sys_prefix else words.prefix)
-        return (specs.install if words.action == "install" else specs.remove)(place, words.names)
+        if words.action == "remove":
+            return specs.remove(place, words.names)
+        return specs.install(place, words.names, words.called)
 
 
 def _text(value: object) -> str | None:
