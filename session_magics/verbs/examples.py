@@ -37,11 +37,15 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "approve": ("fix --allow 'git status' --allow 'npm test*' --minutes 30", "fix", "--off"),
     "import": ("sessions.json --dry-run",),
     "expect": (
-        "--status 0 --contains total --file notes.txt",
-        "--command-used grep --matches '^ *8$' --hint 'count lines with wc -l'",
-        "build --file-contains app.log=ready --strict",
+        "--contains total",
+        "--status 0 --file notes.txt --hint 'mkdir makes a directory'",
+        "--cwd src --strict",
     ),
-    "scratch": ("", "--dir ~/lesson --from material --reset"),
+    "record": ("main demo.cast", "main demo.cast --from 5m", "main demo.cast --from cell:3 --to cell:5", "main --stop"),
+    "scratch": ("--reset", "main --from lesson-files"),
+    "play": ("demo.cast --speed 2 --idle-limit 1", "web --no-autoplay"),
+    "history": ("main", "main --failed -n 10"),
+    "kernel": ("install --user", "install --sys-prefix --name session-zsh", "list", "remove --user"),
 }
 """The words behind a verb."""
 
