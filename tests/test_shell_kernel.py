@@ -33,6 +33,7 @@ REPLY = 20.0  # seconds, far more than any reply needs
 def shell() -> Iterator[LiveKernel]:
     """A bash kernel that the tests below share."""
     with live_kernel(target="shell-kernel") as live:
+        live.run(":")  # takes in replies to what the client asked until the kernel was there
         yield live
 
 
