@@ -57,6 +57,9 @@ class SessionMagics(Magics):
     ).tag(config=True)
     timeout = Float(None, allow_none=True, help="Seconds after which a cell is interrupted.").tag(config=True)
 
+    explain = Bool(False, help="Whether a line in plain words stands under a cell that failed, for common errors.").tag(
+        config=True
+    )
     status_line = Bool(
         False, help="Whether a line with directory, exit status and duration stands under each shell cell."
     ).tag(config=True)
@@ -275,9 +278,9 @@ class SessionMagics(Magics):
             for news in filter(None, (self._news(), self._outlook() if words.verb == "start" else None)):
                 print(f"session-magics: {news}", file=sys.stderr)
             live, player = (self.terminal, self.player) if self.live else (None, None)
-            shown, results = notebook.line(self.shell), self.runner.results
+            shown = notebook.line(self.shell)
             return Verbs(
-                self.registry, _show, live, shown, self.backend, results, lambda: self.recordings, player
+                self.registry, _show, live, shown, self.backend, self.runner, lambda: self.recordings, player
             ).call(words)
 
         with self._pump.running():

@@ -13,8 +13,9 @@ class Bash(Dialect):
     commands from a pipe they make readline the source of input in the middle of the eval, and bash 5.2 crashes.
     While a file is sourced bash is not ``interactive`` in this sense, and they only set the option. Sourcing also
     gives ``return`` a meaning. It suspends a DEBUG trap, and an ERR trap would fire for the failing stub as well, so
-    both are taken away before and set again by the first words of what is evaluated. A RETURN trap does fire at the
-    end of the stub.
+    both are off between cells: the end of a cell takes them away, and the first words of what the next one of the
+    user's evaluates set them again. So commands of ours never meet them. A RETURN trap does fire at
+    the end of the stub.
     """
 
     utility = b"\\builtin "
@@ -32,7 +33,10 @@ class Bash(Dialect):
             b'[ -z "$PS1$PS2" ] || PS1= PS2=', b'[ -z "$PS1$PS2${PS0-}" ] || PS1= PS2= PS0='
         )
     )
-    ending = Dialect.ending.replace(b"@A$?;", b'@A$?;[ -z "${__sm_traps-}" ]||__sm_a 0;')  # a syntax error
+    ending = Dialect.ending.replace(
+        b"@A$?;",
+        b'@A$?;[ -z "${__sm_traps-}" ]||__sm_a 0;',  # a syntax error
+    ).replace(b"__sm_e @N", b"@Strap - ERR DEBUG;__sm_e @N")
 
     def init(self, tty: bytes) -> bytes:
         """See Dialect."""
@@ -47,8 +51,8 @@ class Bash(Dialect):
         """See Dialect."""
         text = cell.text
         traps = b"; ".join(one for one in (listed_trap(cell.traps, name) for name in (b"ERR", b"DEBUG")) if one)
-        if traps:
-            before = b"\\builtin trap - ERR DEBUG; __sm_traps=" + quoted(traps) + b"; " + before
+        if traps and not cell.hidden:
+            before = b"__sm_traps=" + quoted(traps) + b"; " + before
             text = b"{ __sm_a %d; } >/dev/null 2>&1; " % (0 if b"e" in cell.flags else cell.last) + text
         before = b"__sm_cell=" + quoted(text) + b"; " + before
         if traced:

@@ -18,7 +18,7 @@ def quoted(text: bytes) -> bytes:
 class Cell:
     """What the lines of one command need to know."""
 
-    __slots__ = ("begin", "end", "flags", "last", "number", "text", "traps")
+    __slots__ = ("begin", "end", "flags", "hidden", "last", "number", "text", "traps")
 
     def __init__(self, number: int, text: bytes, begin: bytes, end: bytes) -> None:
         self.number, self.text, self.begin, self.end = number, text, begin, end
@@ -26,6 +26,8 @@ class Cell:
         """Letters of ``$-`` as the last command left them."""
         self.traps = b""
         """What ``trap`` listed then."""
+        self.hidden = False
+        """Whether it is a command of ours: it must not meet the user's traps."""
         self.last = 0
         """The status that ``$?`` shall have at the start."""
 

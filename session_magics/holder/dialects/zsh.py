@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from session_magics.holder.dialects.posix import Dialect
+from session_magics.holder.dialects.posix import Cell, Dialect, quoted
+from session_magics.holder.records import listed_trap
 
 
 class Zsh(Dialect):
@@ -10,7 +11,8 @@ class Zsh(Dialect):
 
     The start-up files of a terminal's zsh are read, .zshenv and .zshrc, but not by zsh itself: they are a cell.
     zsh takes our lines for commands that a person gave. A hook of ours keeps them out of the history, which people
-    have in a file that their shells share; it is set again after each cell, as start-up files set their own.
+    have in a file that their shells share; it is set again after each cell, as start-up files set their own. DEBUG and
+    ZERR traps are off between cells, as in bash, so that commands of ours never meet them.
     """
 
     utility = b"\\builtin "
@@ -28,9 +30,22 @@ class Zsh(Dialect):
         b"@Ssetopt no_hist_ignore_space; @Utypeset +x PS1 PS2; @Sunset HISTFILE; @Ssetopt no_notify\n"
         b"PROMPT= PROMPT2= RPROMPT= __sm_n=0 __sm_i=0; @Strap '' INT\n"
     )
-    functions = Dialect.functions.replace(b"PS1= PS2=\n", b"PS1= PS2=\n zshaddhistory_functions=(__sm_h)\n")
+    functions = b'__sm_a() { @Sset -- "$1" "$__sm_traps"; __sm_traps=; @Seval "$2"; @Sreturn "$1"; }\n' + (
+        Dialect.functions.replace(b"PS1= PS2=\n", b"PS1= PS2=\n zshaddhistory_functions=(__sm_h)\n")
+    )
+    ending = Dialect.ending.replace(b"@A$?;", b'@A$?;[ -z "${__sm_traps-}" ]||__sm_a 0;').replace(
+        b"__sm_e @N", b"@Strap - ZERR DEBUG;__sm_e @N"
+    )
     exit_hook = b"zshexit_functions+=(__sm_x)\n"
 
     def init(self, tty: bytes) -> bytes:
         """See Dialect; until the hook is there, a space keeps lines out of the history."""
         return b" " + super().init(tty)
+
+    def run(self, cell: Cell, before: bytes, *, traced: bool) -> bytes:
+        """See Dialect."""
+        traps = b"; ".join(one for one in (listed_trap(cell.traps, name) for name in (b"ZERR", b"DEBUG")) if one)
+        if traps and not cell.hidden:
+            before = b"__sm_traps=" + quoted(traps) + b"; " + before
+            cell.text = b"{ __sm_a %d; } >/dev/null 2>&1; " % (0 if b"e" in cell.flags else cell.last) + cell.text
+        return super().run(cell, before, traced=traced)
