@@ -11,7 +11,7 @@ import re
 import sys
 from pathlib import Path
 
-from traitlets import Enum, TraitType
+from traitlets import Bool, Enum, TraitType
 
 from session_magics.magics.magics import SessionMagics
 from session_magics.verbs.parser import HelpRequest, parse_cell
@@ -20,14 +20,15 @@ PAGE = Path(__file__).parent / "options.md"
 EXAMPLES: dict[str, object] = {
     "backend": "tmux",
     "display": "text",
+    "displays": True,
     "lifetime": "detached",
     "limit": 500_000,
-    "rc": False,
     "shell_program": "zsh",
     "size": "40x120",
+    "status_line": True,
     "timeout": 600.0,
 }
-"""For each trait a value other than its default."""
+"""For each trait that is no switch a value other than its default."""
 CELL_OPTION = {"shell_program": "shell"}
 """Traits whose option has another name."""
 BEGIN, END = "<!-- traits -->\n", "<!-- /traits -->\n"
@@ -47,7 +48,8 @@ def section(name: str, trait: TraitType, options: set[str]) -> str:  # type: ign
     facts = [f"Values: {values(trait)}.", f"Default: `{trait.default_value!r}`."]
     if flags:
         facts.append(f"For one cell: {' or '.join(flags)}.")
-    example = f"```python\n%config SessionMagics.{name} = {EXAMPLES[name]!r}\n```"
+    other = not trait.default_value if isinstance(trait, Bool) else EXAMPLES[name]
+    example = f"```python\n%config SessionMagics.{name} = {other!r}\n```"
     return f"### `{name}`\n\n{trait.help}\n{' '.join(facts)}\n\n{example}\n"
 
 

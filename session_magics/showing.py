@@ -3,7 +3,7 @@
 Each takes data on its standard input and may be given an id, by which a later one takes an earlier one's place.
 The data goes into a file of the session's directory, and a control string into the terminal, so that its place in the
 output is exact. The string has the file's name, which nobody can guess: whoever prints such a string without having
-made the file shows nothing. A shell has these functions if it was started in a directory that has them.
+made the file shows nothing.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FUNCTIONS_FILE = "functions"
-"""In the session's directory: words of its shell that the holder gives it at each start."""
+"""In the session's directory: what the holder gives the shell at each start."""
 SCRIPT_FILE = "show"
 DATA_LIMIT = 32 * 1024 * 1024
 """Bytes of one display: as much as a page takes, and a notebook can be saved with."""
 WAITING_LIMIT = 256
 """Displays that wait to be shown: where no cell looks, such as between cells, a program may make them for ever."""
+WAITING_MINUTES = 1
+"""Minutes after which one may go to make room; a cell that runs shows them in less than a second."""
 KINDS = {"display": "image", "displayHTML": "html", "displayJS": "javascript"}
 _SCRIPT = rf"""# session-magics: spools standard input for a display. Arguments: terminal, function, id.
 umask 077
@@ -30,8 +32,9 @@ tell() {{ printf '%s: %s\n' "$name" "$1" >"$tty"; [ -z "$file" ] || rm -f "$file
 [ ! -t 0 ] || tell "the data comes on standard input: $name < FILE"
 case $id in *[!A-Za-z0-9_.:-]*) id="=$(printf %s "$id" | od -An -v -tx1 | tr -d ' \n')" ;; esac
 [ ${{#id}} -le 200 ] || tell 'the id is longer than 200 characters'
-set -- "$directory"/{SCRIPT_FILE}.*
-[ $# -lt {WAITING_LIMIT} ] || tell 'not shown, as too many wait for a cell to show them'
+full() {{ set -- "$directory"/{SCRIPT_FILE}.*; [ $# -ge {WAITING_LIMIT} ]; }}
+full && find "$directory" -name '{SCRIPT_FILE}.*' -mmin +{WAITING_MINUTES} -exec rm -f {{}} +
+full && tell 'not shown, as too many wait for a cell to show them'
 trap 'rm -f "$file"; exit 130' INT TERM HUP
 file=$(mktemp "$directory/{SCRIPT_FILE}.XXXXXXXXXXXX") && head -c {DATA_LIMIT + 1} >"$file" || tell 'no room'
 [ "$(wc -c <"$file")" -le {DATA_LIMIT} ] || tell 'not shown, as it is more than {DATA_LIMIT >> 20} MB'
@@ -45,7 +48,7 @@ TTY = "@TTY@"
 
 
 def give_functions(directory: Path, dialect: str, *, far: bool) -> None:
-    """Have the shell that is started in this session's directory next know the functions.
+    """Have the shell that is started in this session's directory know the functions, now and when it is started anew.
 
     ``far``: it runs in another place; then they say that they show nothing.
     """
@@ -59,6 +62,14 @@ def give_functions(directory: Path, dialect: str, *, far: bool) -> None:
     if not far:
         _write(directory / SCRIPT_FILE, _SCRIPT)
     _write(directory / FUNCTIONS_FILE, "".join(lines))
+
+
+def given_functions(directory: Path) -> bytes:
+    """What the shell of a session was given; nothing if it was not."""
+    try:
+        return (directory / FUNCTIONS_FILE).read_bytes()
+    except OSError:
+        return b""
 
 
 def _write(path: Path, text: str) -> None:
@@ -103,6 +114,12 @@ class Marks:
         keep = self._unfinished(data, at)
         self._held = data[keep:]
         return [*parts, data[at:keep]]
+
+    def copy(self) -> Marks:
+        """Another one that goes on from here."""
+        other = Marks()
+        other._held = self._held
+        return other
 
     def rest(self) -> bytes:
         """What was held back, as nothing comes any more."""

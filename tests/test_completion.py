@@ -47,7 +47,7 @@ def words(line: str, registry: Registry | None = None) -> list[str]:
     ("line", "expected"),
     [
         ("comp", ["completion"]),
-        ("help re", ["restart", "remove", "resize"]),
+        ("help re", ["restart", "remove", "resize", "record"]),
         ("nonsense ", []),
         ("tail web -", ["--help", "--lines", "--follow", "--json"]),
         ("tail web --follow --f", []),
@@ -70,6 +70,9 @@ def words(line: str, registry: Registry | None = None) -> list[str]:
         ("completion ", ["bash", "zsh", "fish"]),
         ("import ", [":files"]),
         ("import f --d", ["--dry-run"]),
+        ("import f ", []),
+        ("record web ", [":files"]),
+        ("expect --file ", [":files"]),
         ("completion bash ", []),
         ("resize web 4", ["40x120"]),
         ("tmux web sp", ["split-horizontally", "split-vertically"]),

@@ -12,7 +12,7 @@ from session_magics.display.rich import Piece, Rich, replaced
 from session_magics.display.shown import Shown
 from session_magics.model import CellResult
 from session_magics.shell import Cell
-from session_magics.showing import Mark, Marks
+from session_magics.showing import FUNCTIONS_FILE, Mark, Marks
 from session_magics.text import Append, LineModel, Rewrite
 
 LIMIT = 2_000_000
@@ -63,11 +63,12 @@ class CellOutput:
         self._model = LineModel(rows)
         self._marks = Marks()
         self._shown: Shown | None = None
+        self._clearable = writer.clearable
         self._pieces: list[Piece] = []  # what stands before the model's text, if it may have to be written again
         self._updates: dict[str, Rich] = {}  # by key, what is to be shown in an earlier one's place
         self._position: int | None = None
         self._head: int | None = None
-        self._beyond = 0  # how far displays were looked for behind it
+        self._beyond: tuple[int, Marks] | None = None  # how far displays were looked for behind it
         self._lost = 0
         self._next = -math.inf
         self._messages = 0
@@ -81,8 +82,7 @@ class CellOutput:
     def advance(self, cell: Cell, upto: int) -> None:
         """See Sink. Beyond the first half nothing is shown before the end."""
         self._feed(cell, self._live_end(cell, upto))
-        if self._head is not None:
-            self._show_beyond(cell, upto)
+        self._show_beyond(cell, upto)
         if self._writer.live:
             self._emit()
 
@@ -119,19 +119,25 @@ class CellOutput:
         self._lost += max(0, upto - position)
         self._position = max(position, upto)
 
-    def _take(self, cell: Cell, data: bytes, *, text: bool = True) -> None:
+    def _take(self, cell: Cell, data: bytes) -> None:
         """Feed the model, and show what a function of the shell wants to be shown here."""
         for part in self._marks.feed(data):
             if isinstance(part, Mark):
                 self._show(cell, part)
-            elif text:
+            else:
                 self._model.feed(part)
 
     def _show_beyond(self, cell: Cell, upto: int) -> None:
         """Show the displays in output of which the text waits for the end, or is not shown."""
-        for offset, data in cell.log.read(max(self._beyond, self._head or 0), upto):
-            self._take(cell, data, text=False)
-            self._beyond = offset + len(data)
+        if self._head is None or not (cell.log.directory / FUNCTIONS_FILE).exists():
+            return
+        position, marks = self._beyond or (self._head, self._marks.copy())
+        for offset, data in cell.log.read(position, upto):
+            position = offset + len(data)
+            for part in marks.feed(data):
+                if isinstance(part, Mark):
+                    self._show(cell, part)
+        self._beyond = position, marks
 
     def _show(self, cell: Cell, mark: Mark) -> None:
         self._shown = self._shown or Shown(cell.log.directory)
@@ -145,6 +151,7 @@ class CellOutput:
                 self._updates[rich.key] = rich
                 return
             self._close_text()
+            self._clearable = self._clearable and not rich.runs  # else it would run again with each frame of a bar
             self._pieces.append(rich)
             if self._writer.live:
                 self._writer.display(rich)
@@ -203,7 +210,7 @@ class CellOutput:
         if self._held or self._messages >= LAST_LIVE:
             return
         change = self._model.take()
-        if isinstance(change, Rewrite) and not self._writer.clearable:
+        if isinstance(change, Rewrite) and not self._clearable:
             self._held = True  # what is shown cannot be taken back: the rest waits for the end
         elif change is not None:
             self._write(change)
@@ -236,7 +243,7 @@ class CellOutput:
             self._writer.rewrite(pieces)
             self._messages += 1 + len(pieces)
             size = sum(len(piece) if isinstance(piece, str) else piece.size for piece in pieces)
-        if self._writer.clearable:
+        if self._clearable:
             self._written = [change.text[-1:]]
         else:
             self._written.append(change.text)
@@ -250,7 +257,7 @@ class CellOutput:
 
     def _emit_last(self) -> None:
         change = None if self._held else self._model.take()
-        if not self._held and (isinstance(change, Append) or self._writer.clearable or change is None):
+        if not self._held and (isinstance(change, Append) or self._clearable or change is None):
             if change is not None:
                 self._write(change)
             return

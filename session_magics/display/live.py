@@ -73,13 +73,19 @@ class Curtain:
             self._writer.notice(line)
 
     def lower(self) -> None:
-        """Take all text out of sight."""
+        """Take all out of sight; displays come back with ``show_displays``."""
         self.down = True
         if self._pieces:
-            self._writer.rewrite([one for one in self._pieces if isinstance(one, Rich)])
+            self._writer.rewrite([])
+
+    def show_displays(self) -> None:
+        """Show the displays below what has taken the text's place, but run no JavaScript twice."""
+        for piece in self._pieces:
+            if isinstance(piece, Rich) and not piece.runs:
+                self._writer.display(piece)
 
     def rise(self) -> None:
-        """Show all text, in place of whatever is there."""
+        """Show all there is, in place of whatever is there; JavaScript, whose output was cleared, runs once more."""
         self.down = False
         self._writer.rewrite(joined(self._pieces))
         for line in self._notices:
@@ -162,3 +168,4 @@ class LiveOutput:
         if self._screen is not None and not self._curtain.down and self._screen.answered:
             self._curtain.lower()
             self._screen.appear()
+            self._curtain.show_displays()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+JAVASCRIPT = "application/javascript"
+
 
 @dataclass(frozen=True)
 class Rich:
@@ -18,6 +20,11 @@ class Rich:
     def text(self) -> str:
         """What is shown where there is only text."""
         return self.data["text/plain"]
+
+    @property
+    def runs(self) -> bool:
+        """Whether showing it again does something again."""
+        return JAVASCRIPT in self.data
 
     @property
     def size(self) -> int:

@@ -7,7 +7,7 @@ import re
 import uuid
 from pathlib import Path
 
-from session_magics.display.rich import Rich
+from session_magics.display.rich import JAVASCRIPT, Rich
 from session_magics.showing import KINDS, Mark, fetch
 from session_magics.text.amounts import short_bytes
 
@@ -54,11 +54,11 @@ def mime_type(kind: str, data: bytes) -> str | None:
     """The type of data that is an image, HTML or JavaScript; None for an image of no type that pages know."""
     if kind == "image":
         return next((name for begin, name in _IMAGES if begin.match(data[:SVG_HEAD])), None)
-    return {"html": "text/html", "javascript": "application/javascript"}[kind]
+    return {"html": "text/html", "javascript": JAVASCRIPT}[kind]
 
 
 def bundle(kind: str, data: bytes) -> dict[str, str]:
     """The data as Jupyter has it, with a few words for where it cannot be shown."""
-    is_text = kind in ("text/html", "application/javascript", "image/svg+xml")
+    is_text = kind in ("text/html", JAVASCRIPT, "image/svg+xml")
     shown = data.decode("utf-8-sig", "replace") if is_text else base64.b64encode(data).decode("ascii")
     return {kind: shown, "text/plain": f"<{kind}, {short_bytes(len(data))}>"}

@@ -13,7 +13,10 @@ from session_magics.text.amounts import fine_time
 
 SIGNAL_BASE = 128
 """A shell's status of a command that a signal has ended is this and the signal's number."""
-_LINE = "font:12px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;white-space:pre-wrap;color:#7d8590"
+_LINE = (
+    "font:12px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;"
+    "white-space:pre-wrap;padding:0 8px;color:#7d8590"
+)
 _GOOD, _BAD = "#2f9e57", "#e0524d"
 """Readable on white and on black, as the colours of the page are not known."""
 

@@ -16,7 +16,7 @@ from traitlets import Bool, Enum, Float, Int, TraitError, Unicode, validate
 from session_magics.display.cell import LIMIT
 from session_magics.display.pump import Pump
 from session_magics.errors import CellCommandError, CheckFailed, SessionError, UsageMistake
-from session_magics.magics import completing, notebook
+from session_magics.magics import completing, inspecting, notebook
 from session_magics.magics.cells import CellRunner
 from session_magics.magics.completing import CellCompleter
 from session_magics.verbs.options import nonempty
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from session_magics.display.terminal import Terminal
     from session_magics.display.theatre import Theatre
     from session_magics.listing import Listing
+    from session_magics.recording.formats import Cast
+    from session_magics.recording.playing import Settings
+    from session_magics.recording.recorder import Recordings
     from session_magics.registry import Registry
     from session_magics.session import Session
 
@@ -54,6 +57,9 @@ class SessionMagics(Magics):
     ).tag(config=True)
     timeout = Float(None, allow_none=True, help="Seconds after which a cell is interrupted.").tag(config=True)
 
+    explain = Bool(False, help="Whether a line in plain words stands under a cell that failed, for common errors.").tag(
+        config=True
+    )
     status_line = Bool(
         False, help="Whether a line with directory, exit status and duration stands under each shell cell."
     ).tag(config=True)
@@ -71,6 +77,8 @@ class SessionMagics(Magics):
         self._theatre: Theatre | None = None
         self._pump = Pump(shell)
         self._completer = CellCompleter(self)
+        self._hook = inspecting.Hook(self, getattr(shell, "kernel", None))
+        self._recordings: Recordings | None = None
 
     @validate("size", "shell_program")
     def _check_text(self, proposal: Any) -> str:
@@ -138,6 +146,21 @@ class SessionMagics(Magics):
 
         return Terminal(self.theatre, session, read_only=read_only, rows=rows)
 
+    def player(self, cast: Cast, title: str, settings: Settings) -> object:
+        """What plays a recording when it is displayed."""
+        from session_magics.display.player import Player  # the widget libraries are slow to import
+
+        return Player(self.theatre.router, cast, title, settings)
+
+    @property
+    def recordings(self) -> Recordings:
+        """Those that run in this kernel."""
+        if self._recordings is None:
+            from session_magics.recording.recorder import Recordings  # few notebooks record
+
+            self._recordings = Recordings()
+        return self._recordings
+
     @property
     def live(self) -> bool:
         """Whether sessions are shown live: a page with widgets may be there, and text alone is not asked for."""
@@ -164,12 +187,27 @@ class SessionMagics(Magics):
         """
         return self._completer.complete(cell, cursor)
 
+    def inspect(self, cell: str, cursor: int, detail: int = 0) -> dict[str, str] | None:
+        """What stands at the cursor of a whole cell, as a mime bundle; None: not ours, or nothing is known."""
+        return inspecting.inspect(self, cell, cursor, detail)
+
+    def is_complete(self, cell: str) -> tuple[str, str]:
+        """Whether a whole cell of ours could be run as it is: Jupyter's status, and the indent of a next line."""
+        return inspecting.is_complete(self, cell)
+
+    def asks_help(self, cell: str) -> str | None:
+        """The word of a shell cell that is ``NAME?`` or ``?NAME`` and nothing else; None for any other."""
+        return inspecting.asks_help(cell)
+
     def close(self) -> None:
         """Detach from all sessions; they live on."""
+        self._hook.unhook()
         if self._runner is not None:
             self._runner.close()
         if self._theatre is not None:
             self._theatre.close()
+        if self._recordings is not None:
+            self._recordings.close()
 
     @no_var_expand
     @cell_magic
@@ -239,10 +277,11 @@ class SessionMagics(Magics):
             words = parse_verb(line)
             for news in filter(None, (self._news(), self._outlook() if words.verb == "start" else None)):
                 print(f"session-magics: {news}", file=sys.stderr)
-            live = self.terminal if self.live else None
-            return Verbs(self.registry, _show, live, notebook.line(self.shell), self.backend, self.runner.results).call(
-                words
-            )
+            live, player = (self.terminal, self.player) if self.live else (None, None)
+            shown = notebook.line(self.shell)
+            return Verbs(
+                self.registry, _show, live, shown, self.backend, self.runner, lambda: self.recordings, player
+            ).call(words)
 
         with self._pump.running():
             return Shown.of(_translated(run))

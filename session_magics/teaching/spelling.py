@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-SHORT = 4
+SHORT = 5
 """Letters of a word in which one slip is believed; in longer ones it may be two."""
 MOST = 3
 """Names that are offered."""

@@ -107,6 +107,17 @@ class OptionParser(argparse.ArgumentParser):
             if flag.startswith("--")
         ]
 
+    def explained(self) -> list[tuple[list[str], str, str]]:
+        """Of each option its names, how it is written with its value, and its help."""
+        found = []
+        for action in self._actions:
+            value = action.metavar or "|".join(map(str, action.choices or ()))
+            value = f"[{value}]" if value and action.nargs == "?" else value
+            found.append(
+                (list(action.option_strings), f"{', '.join(action.option_strings)} {value}".strip(), action.help or "")
+            )
+        return found
+
     def choices(self, flag: str) -> list[str]:
         """The values that an option has to choose from; none where it takes others."""
         action = self._option_string_actions.get(flag)

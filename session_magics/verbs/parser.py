@@ -28,6 +28,7 @@ __all__ = [
     "CellOptions",
     "HelpRequest",
     "Verb",
+    "cell_parser",
     "key_bytes",
     "parse_cell",
     "parse_verb",
@@ -60,6 +61,7 @@ class CellOptions:
     limit: int | None = None
     """Bytes of output shown; 0 is a limit too."""
     status_line: bool | None = None
+    explain: bool | None = None
 
 
 @functools.lru_cache(maxsize=128)
@@ -114,7 +116,8 @@ def parse_words(
     restart: name (None with labels), labels, env. remove: names, labels, force, keep_log.
     clean: labels, older, keep, total, dry_run. resize: name, size. copy: source, target.
     import: file, dry_run. approve: name (None: all), allow, deny, minutes, most, off.
-    shell: name. tmux: name, action. tools, doctor: nothing more.
+    record: name, file, begin, end, follow, idle_limit, version, force, stop.
+    play: what, speed, start_at, idle_limit, autoplay. shell: name. tmux: name, action. tools, doctor: nothing more.
     """
     word, *rest = words or ["list"]
     table = {**VERBS, **more}
@@ -181,6 +184,10 @@ def _cell_options(parser: OptionParser) -> None:
     )
     option("--no-raise-error", dest="raise_error", action="store_false", help="a failing command is no error")
     option("--bg", action="store_true", help="return at once; output goes on below the cell")
+    option(
+        "--explain", action="store_true", default=None, help="say in plain words what a failing command stumbled over"
+    )
+    option("--no-explain", dest="explain", action="store_false", default=None, help="do not")
     option("--status-line", action="store_true", default=None, help="directory, status and duration below the output")
     option("--no-status-line", dest="status_line", action="store_false", default=None, help="no such line")
     option("--limit", metavar="BYTES", type=kind.byte_count, help="output shown at most, such as 500k or 2MB")
