@@ -19,7 +19,7 @@ from session_magics.display.status import show_status
 from session_magics.errors import CellCommandError, SessionError, SessionNotRunning, UsageMistake
 from session_magics.interrupts import noticed
 from session_magics.magics import notebook
-from session_magics.magics.background import OUT_BYTES, Follower
+from session_magics.magics.following import OUT_BYTES, Follower
 from session_magics.magics.teaching import show_explanation
 from session_magics.model import BackingOff, CellResult, Running
 from session_magics.run import CellInterrupted, complete, run_hidden

@@ -1,4 +1,4 @@
-"""``--bg``: a command whose output goes on appearing in the cell that started it."""
+"""The output of a background command, in the cell that started it."""
 
 from __future__ import annotations
 
