@@ -32,7 +32,10 @@ ENDED_ONLY = frozenset(("remove",))
 SIZES = ("24x80", "40x120", "50x160")
 VALUES: Mapping[str, Sequence[str]] = {"--shell": ("bash", "zsh", "sh", "fish"), "--size": SIZES}
 """What is usual for options that take many values."""
-FIRST_WORDS: Mapping[str, Sequence[str]] = {"completion": ("bash", "zsh", "fish")}
+FIRST_WORDS: Mapping[str, Sequence[str]] = {
+    "completion": ("bash", "zsh", "fish"),
+    "kernel": ("install", "remove", "list"),
+}
 """Verbs whose first word is one of a few."""
 
 Sessions = Callable[[], Iterable[SessionInfo]]
