@@ -37,7 +37,10 @@ TAKES_PATH: Mapping[str, str] = {
     **dict.fromkeys(("--executable", "--file", "--no-file", "--file-contains"), FILES),
 }
 """Options whose value is a path."""
-FIRST_WORDS: Mapping[str, Sequence[str]] = {"completion": ("bash", "zsh", "fish")}
+FIRST_WORDS: Mapping[str, Sequence[str]] = {
+    "completion": ("bash", "zsh", "fish"),
+    "kernel": ("install", "remove", "list"),
+}
 """Verbs whose first word is one of a few."""
 
 Sessions = Callable[[], Iterable[SessionInfo]]
