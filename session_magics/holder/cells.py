@@ -136,6 +136,7 @@ class Shell:
         begin, end = nonces[:24], nonces[24:]
         cell = Cell(self._number, request.text, begin, end)
         cell.flags, cell.traps, cell.last = self._flags, self._traps, self._last
+        cell.hidden = request.hidden
         first, second = self.dialect.command(cell)
         self.active = Active(request, cell, second)
         self._cutter.expect(mark(begin), mark(end))

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from session_magics.holder.records import listed_trap
 
+HISTORY_BYTES = 1 << 16
+"""Longest cell that a shell's history keeps: beyond that it is data, and the shell would copy it a few times."""
+
 
 def mark(nonce: bytes) -> bytes:
     """What stands in the output where a command begins or ends; a control string that no terminal knows."""
@@ -18,7 +21,7 @@ def quoted(text: bytes) -> bytes:
 class Cell:
     """What the lines of one command need to know."""
 
-    __slots__ = ("begin", "end", "flags", "last", "number", "text", "traps")
+    __slots__ = ("begin", "end", "flags", "hidden", "last", "number", "text", "traps")
 
     def __init__(self, number: int, text: bytes, begin: bytes, end: bytes) -> None:
         self.number, self.text, self.begin, self.end = number, text, begin, end
@@ -28,6 +31,13 @@ class Cell:
         """What ``trap`` listed then."""
         self.last = 0
         """The status that ``$?`` shall have at the start."""
+        self.hidden = False
+        """Whether it is a command of ours."""
+
+    @property
+    def kept(self) -> bool:
+        """Whether it belongs into the shell's history."""
+        return not self.hidden and len(self.text) <= HISTORY_BYTES and not self.text.isspace() and self.text != b""
 
 
 class Dialect:
@@ -127,4 +137,13 @@ __sm_e() { @Strap '' INT; __sm_f=$-; @Sset +exuv
 
 
 class Posix(Dialect):
-    """dash, ksh and whatever is called sh."""
+    """dash, ksh and whatever is called sh.
+
+    ksh opens the user's history at its start and keeps every line in it that it reads: it gets another file.
+    """
+
+    def __init__(self, program: bytes, directory: bytes, *, rc: bool) -> None:
+        super().__init__(program, directory, rc=rc)
+        if b"ksh" in program.rpartition(b"/")[2]:
+            self.argv = [b"/bin/sh", b"-c", b'HISTFILE=/dev/null exec "$@"', b"sh", *self.argv]
+            self.prepare = b"@Stypeset +x HISTFILE\n" + self.prepare

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from session_magics.holder.dialects.posix import Dialect
+from session_magics.holder.dialects.posix import Cell, Dialect, quoted
+from session_magics.holder.records import listed_trap
 
 
 class Zsh(Dialect):
@@ -10,7 +11,8 @@ class Zsh(Dialect):
 
     The start-up files of a terminal's zsh are read, .zshenv and .zshrc, but not by zsh itself: they are a cell.
     zsh takes our lines for commands that a person gave. A hook of ours keeps them out of the history, which people
-    have in a file that their shells share; it is set again after each cell, as start-up files set their own.
+    have in a file that their shells share; it is set again after each cell, as start-up files set their own. The cells'
+    texts are put into the history by the first words of each cell; no file is read or written, unless a cell names one.
     """
 
     utility = b"\\builtin "
@@ -21,16 +23,30 @@ class Zsh(Dialect):
     )
     start_up = (
         b'[[ ! -r ${ZDOTDIR:-$HOME}/.zshenv ]] || . "${ZDOTDIR:-$HOME}/.zshenv"\n'
-        b'[[ ! -r ${ZDOTDIR:-$HOME}/.zshrc ]] || . "${ZDOTDIR:-$HOME}/.zshrc"'
+        b'[[ ! -r ${ZDOTDIR:-$HOME}/.zshrc ]] || . "${ZDOTDIR:-$HOME}/.zshrc"\n'
+        b"\\builtin unset HISTFILE 2>/dev/null"
     )
     prepare = (
         b" __sm_h() { return 1; }; zshaddhistory_functions=(__sm_h)\n"
         b"@Ssetopt no_hist_ignore_space; @Utypeset +x PS1 PS2; @Sunset HISTFILE; @Ssetopt no_notify\n"
         b"PROMPT= PROMPT2= RPROMPT= __sm_n=0 __sm_i=0; @Strap '' INT\n"
     )
-    functions = Dialect.functions.replace(b"PS1= PS2=\n", b"PS1= PS2=\n zshaddhistory_functions=(__sm_h)\n")
+    functions = (
+        b"__sm_k() { [[ -o histignorespace && $__sm_cell = ' '* ]] || @Uprint -sr -- \"${__sm_cell%$'\\n'}\"; }\n"
+        + Dialect.functions.replace(b"PS1= PS2=\n", b"PS1= PS2=\n zshaddhistory_functions=(__sm_h)\n")
+    )
     exit_hook = b"zshexit_functions+=(__sm_x)\n"
 
     def init(self, tty: bytes) -> bytes:
         """See Dialect; until the hook is there, a space keeps lines out of the history."""
         return b" " + super().init(tty)
+
+    def run(self, cell: Cell, before: bytes, *, traced: bool) -> bytes:
+        """See Dialect; a text for the history is in a variable, as is what is run then."""
+        if not cell.kept:
+            return super().run(cell, before, traced=traced)
+        before = b"__sm_cell=" + quoted(cell.text) + b"; __sm_k; " + before
+        run = b'\\builtin eval "$__sm_cell" <' + self.tty
+        if traced or listed_trap(cell.traps, b"DEBUG"):
+            return self.muffled(before + run)
+        return b"{ " + before + b"} >/dev/null 2>&1; " + run + b" ;"
