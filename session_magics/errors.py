@@ -12,6 +12,7 @@ SessionError
 ├── SandboxError                   the place where a program was to run cannot be reached, or is gone
 ├── WaitTimeout (TimeoutError)     the awaited thing has not happened yet
 ├── StopIncomplete                 some processes survived the stop
+├── CheckFailed                    what a lesson expects of a command does not hold
 └── CellCommandError (CalledProcessError)  a cell's command failed
 
 Each carries its data as attributes and builds its own sentence: what, why, what to do next.
@@ -130,6 +131,14 @@ class StopIncomplete(SessionError):
         self.name, self.survivors = name, tuple(survivors)
         pids = " ".join(map(str, self.survivors))
         super().__init__(f"session {name!r}: still running after KILL: {pids}")
+
+
+class CheckFailed(SessionError):
+    """``%session expect --strict``: not everything holds."""
+
+    def _render_traceback_(self) -> list[str]:
+        """IPython's hook: one line; it stays an error of the cell, which is what graders look for."""
+        return [f"\x1b[31m{type(self).__name__}\x1b[0m: {self}"]
 
 
 class CellCommandError(SessionError, subprocess.CalledProcessError):

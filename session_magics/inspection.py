@@ -19,7 +19,7 @@ from session_magics.listing import directory
 from session_magics.programs import find_shell
 from session_magics.run import run_hidden
 from session_magics.session import Session
-from session_magics.variables import framed, quoted
+from session_magics.variables import quoted, report
 
 ANSWER_LIMIT = 1.0
 """Seconds in which a shell has to say what a word is: longer, and it is busy with something else."""
@@ -135,7 +135,7 @@ class Shell:
             return None
         with contextlib.suppress(SessionError, OSError):
             if self.session.begun() is None:
-                return tuple(run_hidden(self.session, framed(body, self.dialect), limit=ANSWER_LIMIT).records)
+                return tuple(run_hidden(self.session, report(body, self.dialect), limit=ANSWER_LIMIT).records)
         return None
 
     def _fresh(self, body: str) -> tuple[bytes, ...]:

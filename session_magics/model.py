@@ -237,11 +237,14 @@ class CellResult:
     begin: int
     end: int
     duration: float
+    """Seconds from when the shell was given the command to its end."""
     cwd: str
     restarted: str = ""
     """What a restart of the shell lost, in one line; empty when there was none."""
     exact: bool = True
     """False if the end of the output was found by silence and not by its mark."""
+    started: float = 0.0
+    """Unix time of when the shell was given the command, by this process's clock."""
 
 
 def check_name(name: str) -> str:

@@ -152,12 +152,14 @@ class Registry(Starting):
         lifetime: Lifetime = "kernel",
         rc: bool = True,
         on: str | None = None,
+        displays: bool = False,
     ) -> Session:
         """The shell session of that name, started if it does not run; its cells are run by ``run_cell``.
 
         The options say how to *start*; of a shell that runs already, a different ``shell`` or place is refused.
         ``rc``: whether it reads the user's start-up file. ``on``: where it runs (see ``start``); not told, it is where
-        the last shell of that name was. Of several callers at once, one starts the shell and all get it.
+        the last shell of that name was. ``displays``: whether it has the functions of ``showing``. Of several callers
+        at once, one starts the shell and all get it.
 
         Raises:
             UsageMistake: something else runs under that name, or there is no such shell.
@@ -186,7 +188,7 @@ class Registry(Starting):
                         backend=AUTO,
                         on=place,
                     )
-                    return self._start(spec, env or {}, rc=rc, place=sandbox)
+                    return self._start(spec, env or {}, rc=rc, place=sandbox, displays=displays)
             except SessionExists:  # another process was faster: use its shell once that is up
                 there = self.find(name)
                 if there is not None and there.state() not in (STARTING,) and not there.info().running:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, cast
@@ -64,6 +65,7 @@ class Cell:
         self.result: CellResult | None = None
         self.records: Sequence[bytes] = ()
         """What a hidden command reported beside its output."""
+        self._handed = self._started = time.time()
         self._ticket = self.link.run(self.text, hidden=hidden)
 
     def fileno(self) -> int:
@@ -98,7 +100,7 @@ class Cell:
             self.begin = self.result.begin
             return True
         if self.begin is None and begun is not None:
-            self.begin, self.notice = begun
+            (self.begin, self.notice), self._started = begun, time.time()
         if fields is not None:
             self.result = self._read(fields)
             self.begin = self.result.begin
@@ -116,10 +118,16 @@ class Cell:
             begin=int(begin),
             end=int(end),
             duration=float(seconds),
+            started=self._since(float(seconds)),
             cwd=cwd,
             restarted=restarted,
             exact=exact == "1",
         )
+
+    def _since(self, seconds: float) -> float:
+        """When it was given to the shell: it may have waited for a start-up file, and its begin be heard of late."""
+        heard = time.time() - seconds
+        return max(self._handed, heard if self._started == self._handed else min(heard, self._started))
 
     def _refused(self) -> bool:
         """Whether the command never ran: a holder that ends in order reports every command that it took."""
@@ -133,7 +141,10 @@ class Cell:
     def _lost(self) -> CellResult:
         end = self.log.end()
         begin = end if self.begin is None else self.begin
-        return CellResult(self.session, self.text, -9, "lost", begin, end, 0.0, "", exact=False)
+        begun, now = self._started, time.time()
+        return CellResult(
+            self.session, self.text, -9, "lost", begin, end, max(0.0, now - begun), "", exact=False, started=begun
+        )
 
     def output(self) -> bytes:
         """All that the command has printed so far and the log still keeps."""

@@ -28,6 +28,7 @@ from session_magics.model import (
 from session_magics.programs import check_command
 from session_magics.sandbox import Sandbox
 from session_magics.session import Session
+from session_magics.showing import give_functions
 from session_magics.store.names import name_key
 
 CLAIM_TRIES = 3
@@ -46,6 +47,7 @@ class Starting(Endings):
         conversation: str | None = None,
         rc: bool = True,
         place: Sandbox | None = None,
+        displays: bool = False,
     ) -> Session:
         """Start what the spec says; its owner, moment, and id if it has none, are filled in here. See ``Start``."""
         if spec.on is not None and place is None:
@@ -68,7 +70,7 @@ class Starting(Endings):
         parent = self._parent(spec)
         self._clear_shadow(name, owner)
         key = name_key(name, owner)
-        directory = self._recorded(spec, key, conversation)
+        directory = self._recorded(spec, key, conversation, displays=displays)
         self._launch(self._to_start(spec, directory, env, rc=rc, again=again, parent=parent, place=place))
         self.store.sweep_now_and_then()
         return Session(self.store, self.backend, name, spec.id)
@@ -107,7 +109,7 @@ class Starting(Endings):
             **more,
         )
 
-    def _recorded(self, spec: Spec, key: str, conversation: str | None) -> Path:
+    def _recorded(self, spec: Spec, key: str, conversation: str | None, *, displays: bool) -> Path:
         """Put the session on record, and its name; its directory."""
         directory = self.store.create(spec)
         try:
@@ -115,6 +117,8 @@ class Starting(Endings):
                 from session_magics.agents.conversation import remember
 
                 remember(directory, conversation)
+            if displays and spec.shell is not None:
+                give_functions(directory, spec.shell, far=spec.on is not None)
             if spec.parent:
                 self.store.add_child(spec.parent, spec.id)
             self._claim(key, spec.id)

@@ -92,12 +92,16 @@ def query(names: Sequence[str], dialect: str, number: int, fifo: str | None = No
     check_variable_names(names)
     ask = _ASK[_known(dialect)]
     body = "\n".join(ask(name, rf"\001G\t{number}\t{name}", rf"\001G\t{number}\t%s\0") for name in names)
-    return framed(body, dialect, fifo)
+    return report(body, dialect, fifo)
 
 
-def framed(body: str, dialect: str, fifo: str | None = None) -> str:
-    """Return shell text that runs ``body`` apart, with usual options and no traps; what it prints goes to ``fifo``."""
-    return _FRAME[dialect].format(body=body, fifo='"$__sm_fifo"' if fifo is None else quoted(fifo, dialect))
+def report(body: str, dialect: str, fifo: str | None = None) -> str:
+    """Return shell text that runs ``body`` with its output going to ``fifo``, and leaves no trace in the shell.
+
+    None: where the shell of a session reports, wherever that shell runs.
+    """
+    place = '"$__sm_fifo"' if fifo is None else quoted(fifo, dialect)
+    return _FRAME[_known(dialect)].format(body=body, fifo=place)
 
 
 def values(records: Iterable[bytes]) -> dict[str, ShellValue]:

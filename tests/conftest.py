@@ -76,10 +76,10 @@ class Outcome:
 
 
 class LiveKernel:
-    """A real ipykernel in scratch directories of its own, with the extension loaded."""
+    """A real kernel in scratch directories of its own, with the extension loaded: ipykernel, or a shell kernel."""
 
-    def __init__(self, root: Path, env: Mapping[str, str] = MappingProxyType({})) -> None:
-        self.cells = Kernel("session", sys.executable, {"env": {"SESSION_MAGICS_HOME": str(root), **env}})
+    def __init__(self, root: Path, env: Mapping[str, str] = MappingProxyType({}), target: str = "session") -> None:
+        self.cells = Kernel(target, sys.executable, {"env": {"SESSION_MAGICS_HOME": str(root), **env}})
 
     def start(self) -> None:
         wrong = self.cells.start()

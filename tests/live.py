@@ -18,10 +18,10 @@ LATER = 10.0
 
 
 @contextmanager
-def live_kernel(env: Mapping[str, str] = MappingProxyType({})) -> Iterator[LiveKernel]:
+def live_kernel(env: Mapping[str, str] = MappingProxyType({}), target: str = "session") -> Iterator[LiveKernel]:
     """A kernel on a registry root of its own; at the end nothing that it started may be left."""
     root = Path(tempfile.mkdtemp(prefix="sm"))
-    live = LiveKernel(root, env)
+    live = LiveKernel(root, env, target)
     try:
         live.start()
         yield live

@@ -24,11 +24,11 @@ JOBS = "2"
 SLACK = "2" if os.environ.get("CI") else "1"
 
 
-def play(shell: str, families: str, ids: list[str], on: str = "") -> str:
+def play(shell: str, families: str, ids: list[str], on: str = "", target: str = "session") -> str:
     """Run the given cases on a shell, here or at a place; return the runner's lines, empty if all passed."""
     options = ["--options", f"--shell {shell}"] if shell != "bash" else []
     command = [sys.executable, CELLS / "run_cells.py", CELLS / "cells.toml", "--family", *families, "--only", *ids]
-    command += ["--jobs", JOBS, "--slack", SLACK, "--on", on, *options]
+    command += ["--jobs", JOBS, "--slack", SLACK, "--on", on, "--target", target, *options]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     counted = re.search(r"^(\d+) passed, 0 failed$", done.stdout, re.M)
     return "" if done.returncode == 0 and counted else done.stdout + done.stderr

@@ -13,7 +13,10 @@ import pytest
 
 from rounds import sessions
 from session_magics import Command, Registry, SessionInfo
-from session_magics.cli.completion import answer, candidates, script
+from session_magics.cli.completion import answer, script
+from session_magics.cli.words import VERBS
+from session_magics.verbs.candidates import candidates
+from session_magics.verbs.words import VERBS as COMMON
 from terminals import Terminal
 
 BIN = os.path.dirname(sys.executable)
@@ -37,7 +40,7 @@ def words(line: str, registry: Registry | None = None) -> list[str]:
         assert registry is not None, "nobody should have looked"
         return registry.infos()
 
-    return [one.word for one in candidates(line.split(" "), infos)]
+    return [one.word for one in candidates(line.split(" "), infos, {**COMMON, **VERBS})]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from session_magics.display import cell as display
 from session_magics.display.cell import CellOutput
+from session_magics.display.rich import Piece, Rich
 from session_magics.holder.logfile import LogWriter
 from session_magics.log import LogReader
 from session_magics.text import LineModel
@@ -41,11 +42,17 @@ class Recorder:
         self.shown += text
         self.messages += 1
 
-    def rewrite(self, text: str) -> None:
+    def rewrite(self, pieces: Sequence[Piece]) -> None:
         assert self.clearable
-        self.shown = text
-        self.messages += 2
-        self.rewritten += len(text)
+        self.shown = ""
+        self.messages += 1
+        for piece in pieces:
+            self.append(piece) if isinstance(piece, str) else self.display(piece)
+            self.rewritten += len(str(piece))
+
+    def display(self, rich: Rich, *, again: bool = False) -> None:
+        self.shown += f"[{rich.text}]"
+        self.messages += 1
 
     def notice(self, line: str) -> None:
         self.notices.append(line)

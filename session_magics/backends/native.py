@@ -30,6 +30,7 @@ from session_magics.holder import launch, processes, trees, wire
 from session_magics.holder.stop import NOBODY, end_tree
 from session_magics.model import LOGIN_SHELL
 from session_magics.programs import has_prompt
+from session_magics.showing import given_functions
 from session_magics.store.records import read_run
 from session_magics.store.states import held
 
@@ -119,6 +120,7 @@ def launch_message(start: Start, extra: Mapping[str, bytes]) -> bytes:
         restart_window=b"%r" % ((limit.window if limit else None) or 0.0),
         shell=(spec.shell or "").encode(),
         rc=b"%d" % start.rc,
+        functions=given_functions(start.directory) if spec.shell else b"",
         owner_pid=b"%d" % (start.owner or nobody)[0],
         owner_tick=b"%d" % (start.owner or nobody)[1],
         parent_pid=b"%d" % (start.parent or nobody)[0],

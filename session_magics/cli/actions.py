@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
+from typing import TYPE_CHECKING
 
 from session_magics.cli.follow import Follower
 from session_magics.cli.words import PROGRAM
@@ -20,6 +21,9 @@ from session_magics.text.fit import fit
 from session_magics.verbs.actions import Verbs
 from session_magics.verbs.envelope import success
 from session_magics.verbs.progress import on_terminal
+
+if TYPE_CHECKING:
+    from session_magics.kernel.specs import KernelSpec
 
 HIDDEN = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160)), "�")
 """Control characters in names of programs and directories: a terminal would obey them."""
@@ -96,6 +100,15 @@ class Desk(Verbs):
         from session_magics.cli.completion import script
 
         return script(words.shell)
+
+    @staticmethod
+    def _kernel(words: Namespace) -> list[KernelSpec]:
+        from session_magics.kernel import specs  # slow to import, and seldom wanted
+
+        if words.action == "list":
+            return specs.installed()
+        place = specs.directory(sys.prefix if words.sys_prefix else words.prefix)
+        return (specs.install if words.action == "install" else specs.remove)(place, words.names)
 
 
 def _text(value: object) -> str | None:

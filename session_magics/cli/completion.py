@@ -1,4 +1,4 @@
-"""What could come next on a command line, and the scripts by which shells ask for it.
+"""Completion of the command line in shells: the scripts by which they ask, and the answer.
 
 A shell hands over the words before the cursor, the one that is typed last; the answer is lines of ``word TAB help``.
 The line ``:files``, ``:directories`` or ``:commands`` leaves it to the shell to complete those.
@@ -8,42 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import importlib.resources
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from session_magics.backends.tmux import ACTIONS
-from session_magics.cli.words import SHELLS, VERBS
+from session_magics.cli.words import VERBS
 from session_magics.errors import SessionError
-from session_magics.model import SessionInfo, describe
+from session_magics.model import SessionInfo
 from session_magics.registry import Registry
-from session_magics.verbs.keys import KEYS
-from session_magics.verbs.options import OptionParser
+from session_magics.verbs.candidates import candidates
 from session_magics.verbs.words import VERBS as COMMON
-from session_magics.verbs.words import Verb
-
-FILES, DIRECTORIES, COMMANDS = ":files", ":directories", ":commands"
-
-MANY = frozenset(("--allow", "--deny", "--env", "--label", "--key"))
-"""Options that may be repeated."""
-HELP_LIMIT = 60
-"""Characters of what is told about a session."""
-UNPRINTABLE = dict.fromkeys((*range(32), *range(127, 160)), "�")
-RUNNING_ONLY = frozenset(("attach", "interrupt", "resize", "send", "shell", "stop", "tmux", "wait"))
-"""Verbs for which a session that has ended is no use."""
-ENDED_ONLY = frozenset(("remove",))
-SIZES = ("24x80", "40x120", "50x160")
-VALUES: Mapping[str, Sequence[str]] = {"--shell": ("bash", "zsh", "sh", "fish"), "--size": SIZES}
-"""What is usual for options that take many values."""
-
-_TABLE: Mapping[str, Verb] = {**COMMON, **VERBS}
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A word that could stand there, and what it is."""
-
-    word: str
-    help: str = ""
 
 
 def script(shell: str) -> str:
@@ -53,7 +25,7 @@ def script(shell: str) -> str:
 
 def answer(words: Sequence[str]) -> str:
     """The lines for a shell; ``words`` are those behind the program's name, the last one unfinished, or empty."""
-    found = candidates(words or [""], _sessions)
+    found = candidates(words or [""], _sessions, {**COMMON, **VERBS})
     return "".join(f"{one.word}\t{one.help}\n" if one.help else f"{one.word}\n" for one in found)
 
 
@@ -61,91 +33,3 @@ def _sessions() -> list[SessionInfo]:
     with contextlib.suppress(SessionError):
         return Registry().infos()
     return []
-
-
-def candidates(words: Sequence[str], sessions: Callable[[], Iterable[SessionInfo]]) -> list[Candidate]:
-    """What could stand in place of the last word; of sessions, those that the verb can do something with."""
-    *before, word = words
-    verb = _TABLE.get(before[0]) if before else None
-    if not before or before == ["help"]:
-        found = [Candidate(name, verb.help) for name, verb in _TABLE.items()]
-    elif verb is None:
-        found = []
-    else:
-        found = _of_verb(before[0], verb, before[1:], word, sessions)
-    return [one for one in found if one.word[:1] == ":" or one.word.startswith(word)]
-
-
-def _of_verb(
-    name: str, verb: Verb, before: list[str], word: str, sessions: Callable[[], Iterable[SessionInfo]]
-) -> list[Candidate]:
-    options = verb.parser(name)
-    previous = before[-1] if before else ""
-    plain = _plain(options, before)
-    in_tail = "--" in before or (verb.tail == "argv" and len(plain) > 1)
-    if not in_tail:
-        if options.takes_value.get(previous):
-            return _values(options, previous, "", sessions)
-        flag, equals, _ = word.partition("=")
-        if equals and options.takes_value.get(flag):
-            return _values(options, flag, f"{flag}=", sessions)
-        if word.startswith("-"):
-            return [Candidate(flag, text) for flag, text in options.described() if flag not in before or flag in MANY]
-    if name == "start":
-        return [Candidate(COMMANDS if len(plain) == 1 and "--tool" not in before else FILES)] if plain else []
-    if name == "completion":
-        return [Candidate(shell) for shell in SHELLS] if not plain else []
-    if name in ("copy", "import"):
-        return [Candidate(FILES)] if len(plain) < len(verb.fixed) else []
-    if name == "resize" and len(plain) == 1:
-        return [Candidate(size) for size in SIZES]
-    if name == "tmux" and len(plain) == 1:
-        return [Candidate(action) for action in ACTIONS]
-    if verb.tail == "names" or (not plain and (verb.fixed or verb.optional)):
-        return _names(name, sessions(), plain)
-    return []
-
-
-def _plain(options: OptionParser, words: Sequence[str]) -> list[str]:
-    """The words that are neither options nor their values."""
-    plain: list[str] = []
-    previous = ""
-    for at, word in enumerate(words):
-        if word == "--":
-            return [*plain, *words[at + 1 :]]
-        of_option = options.takes_value.get(previous) or (previous in options.takes_number and word.isdecimal())
-        if not of_option and word[:1] != "-":
-            plain.append(word)
-        previous = word
-    return plain
-
-
-def _names(verb: str, infos: Iterable[SessionInfo], given: Sequence[str]) -> list[Candidate]:
-    wanted = {True} if verb in RUNNING_ONLY else {False} if verb in ENDED_ONLY else {True, False}
-    return [
-        Candidate(info.name, f"{describe(info.state)} · {info.command_line}"[:HELP_LIMIT].translate(UNPRINTABLE))
-        for info in infos
-        if info.running in wanted and info.name not in given
-    ]
-
-
-def _values(
-    options: OptionParser, flag: str, head: str, sessions: Callable[[], Iterable[SessionInfo]]
-) -> list[Candidate]:
-    if flag == "--cwd" and not head:
-        return [Candidate(DIRECTORIES)]
-    if flag == "--label":
-        values = sorted({f"{key}={value}" for info in sessions() for key, value in info.labels.items()})
-    elif flag == "--parent":
-        values = sorted(info.name for info in sessions() if info.running)
-    elif flag == "--tool":
-        from session_magics.agents.tools import tools_or_built_in
-
-        values = []
-        with contextlib.suppress(SessionError):
-            values = list(tools_or_built_in(Registry().store.root))
-    elif flag in ("--key", "--detach-key"):
-        values = list(KEYS)
-    else:
-        values = list(VALUES.get(flag, options.choices(flag)))
-    return [Candidate(head + value) for value in values]

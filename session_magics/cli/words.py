@@ -13,6 +13,7 @@ PROGRAM = "session-magics"
 DETACH_KEY = "C-\\"
 """Leaves the session. Programs know it as the key that makes them dump core, which is seldom wanted."""
 SHELLS = ("bash", "zsh", "fish")
+KERNEL_ACTIONS = ("install", "remove", "list")
 
 
 def _attach_options(parser: OptionParser) -> None:
@@ -24,6 +25,21 @@ def _attach_options(parser: OptionParser) -> None:
 def _finish_completion(parser: OptionParser, call: Namespace) -> None:
     if call.shell not in SHELLS:
         parser.misuse(f"no completion for {call.shell[:40]!r}")
+
+
+def _kernel_options(parser: OptionParser) -> None:
+    parser.option("--user", action="store_true", help="for this user, whatever the environment (default)")
+    parser.option("--sys-prefix", action="store_true", help="into the environment of this interpreter")
+    parser.option("--prefix", metavar="DIR", type=kind.nonempty, help="into DIR/share/jupyter/kernels")
+    name_help = "this kernel alone, such as session-zsh; may be repeated"
+    parser.option("--name", metavar="NAME", dest="names", action="append", default=[], help=name_help)
+
+
+def _finish_kernel(parser: OptionParser, call: Namespace) -> None:
+    if call.action not in KERNEL_ACTIONS:
+        parser.misuse(f"no action {call.action[:40]!r} with kernels")
+    if call.user + call.sys_prefix + (call.prefix is not None) > 1:
+        parser.error("--user, --sys-prefix and --prefix are different places: give one")
 
 
 VERBS: Mapping[str, Verb] = {
@@ -38,5 +54,12 @@ VERBS: Mapping[str, Verb] = {
         "print what makes a shell complete verbs and names",
         fixed=("shell",),
         finish=_finish_completion,
+    ),
+    "kernel": Verb(
+        "|".join(KERNEL_ACTIONS) + " [--user|--sys-prefix|--prefix DIR] [--name NAME]…",
+        "install kernels whose plain cells are shell, or take them away again",
+        _kernel_options,
+        ("action",),
+        finish=_finish_kernel,
     ),
 }

@@ -5,10 +5,14 @@ from __future__ import annotations
 import codecs
 import math
 import time
+from collections.abc import Sequence
 from typing import Protocol
 
+from session_magics.display.rich import Piece, Rich, replaced
+from session_magics.display.shown import Shown
 from session_magics.model import CellResult
 from session_magics.shell import Cell
+from session_magics.showing import Mark, Marks
 from session_magics.text import Append, LineModel, Rewrite
 
 LIMIT = 2_000_000
@@ -38,8 +42,11 @@ class Writer(Protocol):
     def append(self, text: str) -> None:
         """Add text."""
 
-    def rewrite(self, text: str) -> None:
-        """Put text in place of all the text that was shown; notices stay."""
+    def rewrite(self, pieces: Sequence[Piece]) -> None:
+        """Put these in place of all that was shown; notices stay."""
+
+    def display(self, rich: Rich, *, again: bool = False) -> None:
+        """Add a display; ``again``: it takes the place of the one with its key."""
 
     def notice(self, line: str) -> None:
         """Show a line of ours beside the output."""
@@ -54,8 +61,14 @@ class CellOutput:
         self.result: CellResult | None = None
         """How the command ended, once all its output is shown."""
         self._model = LineModel(rows)
+        self._marks = Marks()
+        self._shown: Shown | None = None
+        self._clearable = writer.clearable
+        self._pieces: list[Piece] = []  # what stands before the model's text, if it may have to be written again
+        self._updates: dict[str, Rich] = {}  # by key, what is to be shown in an earlier one's place
         self._position: int | None = None
         self._head: int | None = None
+        self._beyond = 0  # how far displays were looked for behind it
         self._lost = 0
         self._next = -math.inf
         self._messages = 0
@@ -69,6 +82,8 @@ class CellOutput:
     def advance(self, cell: Cell, upto: int) -> None:
         """See Sink. Beyond the first half nothing is shown before the end."""
         self._feed(cell, self._live_end(cell, upto))
+        if self._head is not None:
+            self._show_beyond(cell, upto)
         if self._writer.live:
             self._emit()
 
@@ -81,8 +96,10 @@ class CellOutput:
         whole = end - begin <= self._limit
         head = end if whole else self._live_end(cell, end)
         self._feed(cell, head)
-        self._model.finish()
-        self._emit_last()
+        if not whole:
+            self._show_beyond(cell, end)
+        self._model.feed(self._marks.rest())
+        self._write_all()
         if not whole:
             self._add_tail(cell, head, end)
         if self._lost:
@@ -98,10 +115,51 @@ class CellOutput:
         position = _begin(cell) if self._position is None else self._position
         for offset, data in cell.log.read(position, upto):
             self._lost += offset - position
-            self._model.feed(data)
+            self._take(cell, data)
             position = offset + len(data)
         self._lost += max(0, upto - position)
         self._position = max(position, upto)
+
+    def _take(self, cell: Cell, data: bytes, *, text: bool = True) -> None:
+        """Feed the model, and show what a function of the shell wants to be shown here."""
+        for part in self._marks.feed(data):
+            if isinstance(part, Mark):
+                self._show(cell, part)
+            elif text:
+                self._model.feed(part)
+
+    def _show_beyond(self, cell: Cell, upto: int) -> None:
+        """Show the displays in output of which the text waits for the end, or is not shown."""
+        for offset, data in cell.log.read(max(self._beyond, self._head or 0), upto):
+            self._take(cell, data, text=False)
+            self._beyond = offset + len(data)
+
+    def _show(self, cell: Cell, mark: Mark) -> None:
+        self._shown = self._shown or Shown(cell.log.directory)
+        taken = self._shown.take(mark)
+        if isinstance(taken, str):
+            self._writer.notice(taken)
+        elif taken is not None:
+            rich, again = taken
+            if again:
+                replaced(self._pieces, rich)
+                self._updates[rich.key] = rich
+                return
+            self._close_text()
+            self._clearable = self._clearable and not rich.runs  # else it would run again with each frame of a bar
+            self._pieces.append(rich)
+            if self._writer.live:
+                self._writer.display(rich)
+                self._messages += 1
+
+    def _close_text(self) -> None:
+        """Write what stands before a display; text that follows cannot change it."""
+        self._model.finish()
+        if self._writer.live:
+            self._emit_last()
+        if (text := self._model.text()) and (self._writer.clearable or not self._writer.live):
+            self._pieces.append(text)
+        self._model, self._written, self._held = LineModel(self._rows), [], False
 
     def _live_end(self, cell: Cell, upto: int) -> int:
         """How much of the first half may be shown: when its border comes near, only whole lines."""
@@ -143,13 +201,32 @@ class CellOutput:
     # ---- how it is written
 
     def _emit(self) -> None:
+        self._emit_updates()
         if self._held or self._messages >= LAST_LIVE:
             return
         change = self._model.take()
-        if isinstance(change, Rewrite) and not self._writer.clearable:
+        if isinstance(change, Rewrite) and not self._clearable:
             self._held = True  # what is shown cannot be taken back: the rest waits for the end
         elif change is not None:
             self._write(change)
+
+    def _emit_updates(self) -> None:
+        for rich in self._updates.values():
+            self._writer.display(rich, again=True)
+        if self._updates:
+            self._messages += len(self._updates)
+            self._pause(sum(rich.size for rich in self._updates.values()))
+        self._updates.clear()
+
+    def _write_all(self) -> None:
+        """Write what is not written yet; the command has ended."""
+        if self._writer.live:
+            self._emit_updates()
+        else:
+            for piece in self._pieces:
+                self._writer.append(piece) if isinstance(piece, str) else self._writer.display(piece)
+        self._model.finish()
+        self._emit_last()
 
     def _write(self, change: Append | Rewrite) -> None:
         size = 0
@@ -157,20 +234,25 @@ class CellOutput:
             self._writer.append(change.text)
             self._messages += 1
         else:
-            self._writer.rewrite(change.text)
-            self._messages += 2
-            size = len(change.text)
-        if self._writer.clearable:
+            pieces = [*self._pieces, *([change.text] if change.text else [])]
+            self._writer.rewrite(pieces)
+            self._messages += 1 + len(pieces)
+            size = sum(len(piece) if isinstance(piece, str) else piece.size for piece in pieces)
+        if self._clearable:
             self._written = [change.text[-1:]]
         else:
             self._written.append(change.text)
+        self._pause(size)
+
+    def _pause(self, size: int) -> None:
+        """Have nothing written for a moment, which is longer after much was."""
         slower = max(0, self._messages - FREE_MESSAGES) // SLOWER
         gap = max(BATCH * 2**slower, size / REWRITE_BYTES_PER_SECOND)
         self._next = time.monotonic() + gap if self._messages < LAST_LIVE else math.inf
 
     def _emit_last(self) -> None:
         change = None if self._held else self._model.take()
-        if not self._held and (isinstance(change, Append) or self._writer.clearable or change is None):
+        if not self._held and (isinstance(change, Append) or self._clearable or change is None):
             if change is not None:
                 self._write(change)
             return

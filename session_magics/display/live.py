@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from session_magics.display.cell import CellOutput, Writer
+from session_magics.display.rich import Piece, Rich, joined, replaced
 from session_magics.shell import Cell
 
 PATIENCE = 0.5
@@ -43,7 +44,7 @@ class Curtain:
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
-        self._pieces: list[str] = []
+        self._pieces: list[Piece] = []
         self._notices: list[str] = []
         self.down = False
 
@@ -53,11 +54,16 @@ class Curtain:
         if not self.down:
             self._writer.append(text)
 
-    def rewrite(self, text: str) -> None:
+    def rewrite(self, pieces: Sequence[Piece]) -> None:
         """See Writer."""
-        self._pieces = [text]
+        self._pieces = list(pieces)
         if not self.down:
-            self._writer.rewrite(text)
+            self._writer.rewrite(pieces)
+
+    def display(self, rich: Rich, *, again: bool = False) -> None:
+        """See Writer. Nothing of it is held back: it stands below what takes the text's place."""
+        replaced(self._pieces, rich) if again else self._pieces.append(rich)
+        self._writer.display(rich, again=again)
 
     def notice(self, line: str) -> None:
         """See Writer."""
@@ -67,15 +73,21 @@ class Curtain:
             self._writer.notice(line)
 
     def lower(self) -> None:
-        """Take all text out of sight."""
+        """Take all out of sight; displays come back with ``show_displays``."""
         self.down = True
-        if any(self._pieces):
-            self._writer.rewrite("")
+        if self._pieces:
+            self._writer.rewrite([])
+
+    def show_displays(self) -> None:
+        """Show the displays below what has taken the text's place, but run no JavaScript twice."""
+        for piece in self._pieces:
+            if isinstance(piece, Rich) and not piece.runs:
+                self._writer.display(piece)
 
     def rise(self) -> None:
         """Show all text, in place of whatever is there."""
         self.down = False
-        self._writer.rewrite("".join(self._pieces))
+        self._writer.rewrite(joined(self._pieces))
         for line in self._notices:
             self._writer.notice(line)
         self._notices.clear()
@@ -156,3 +168,4 @@ class LiveOutput:
         if self._screen is not None and not self._curtain.down and self._screen.answered:
             self._curtain.lower()
             self._screen.appear()
+            self._curtain.show_displays()

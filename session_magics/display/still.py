@@ -23,14 +23,15 @@ def still(directory: Path, size: tuple[int, int]) -> str:
         data = log.bytes(max(0, end - SNAPSHOT_BYTES), end)
     switches = _ALTERNATE.findall(data)
     if switches and switches[-1] == b"h":
-        return _shortened(styled(data, size))
+        return shortened(styled(data, size))
     model = text.LineModel(size[0])
     model.feed(data)
     model.finish()
-    return _shortened(model.text())
+    return shortened(model.text())
 
 
-def _shortened(shown: str) -> str:
+def shortened(shown: str) -> str:
+    """The last lines of a text, as many as a notebook keeps."""
     lines = shown.rstrip("\n").split("\n")[-LINES:]
     while len(lines) > 1 and sum(map(len, lines)) > LONGEST:
         del lines[0]

@@ -47,7 +47,7 @@ class LiveWidget(anywidget.AnyWidget):
     comm: Any  # a trait of ipywidgets
     bundle = Unicode().tag(sync=True)
     kind = Unicode().tag(sync=True)
-    """What the view is: "session", "cell" or "table"."""
+    """What the view is: "session", "cell", "table" or "player"."""
     snapshot = Unicode().tag(sync=True)
     """The text to show until the code is there, or where it never comes."""
 

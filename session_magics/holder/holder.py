@@ -57,6 +57,7 @@ class Holder:
             self.shell = shell_class(launch)(
                 self.loop, self.log, launch.shell, launch.argv[0], rc=launch.rc, changed=self.ring
             )
+            self.shell.dialect.given = launch.functions
         self._answerer = Answerer(self.loop)
         self._escalation = Escalation()
         self._input = InputQueue(self.loop, self._watch_terminal)

@@ -26,6 +26,8 @@ class Launch:
         self.hangup = bool(self.shell) or fields.get("hangup") == b"1"
         """Whether the program is an interactive shell, which a HUP ends and no TERM."""
         self.rc = fields.get("rc", b"1") == b"1"
+        self.functions = fields.get("functions", b"")
+        """What a shell is given beside the words of ours, at each start of it."""
         self.owner = (int(fields.get("owner_pid", b"0")), int(fields.get("owner_tick", b"0")))
         """Pid and start tick of the kernel that the session ends with; 0 for none."""
         self.parent = (int(fields.get("parent_pid", b"0")), int(fields.get("parent_tick", b"0")))

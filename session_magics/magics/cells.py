@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -14,6 +15,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from session_magics import text, variables
 from session_magics.display.cell import CellOutput, Writer
 from session_magics.display.live import PATIENCE, Curtain, LiveOutput, Screen
+from session_magics.display.status import show_status
 from session_magics.errors import CellCommandError, SessionError, SessionNotRunning, UsageMistake
 from session_magics.foreground import Foreground
 from session_magics.interrupts import noticed
@@ -42,8 +44,8 @@ Outcome = TypeVar("Outcome")
 class CellRunner:
     """Runs shell cells for one IPython, in its main thread. Keeps one attachment a session.
 
-    ``defaults`` has the traits shell_program, lifetime, rc, size, limit, timeout and display; ``theatre`` gives what
-    serves live terminals, at first use.
+    ``defaults`` has the traits shell_program, lifetime, rc, size, limit, timeout, display, displays and status_line;
+    ``theatre`` gives what serves live terminals, at first use.
     """
 
     def __init__(self, ip: InteractiveShell, registry: Registry, defaults: Any, theatre: Callable[[], Theatre]) -> None:
@@ -53,6 +55,8 @@ class CellRunner:
         self._given: dict[str, Mapping[str, str]] = {}
         self._places: dict[str, str | None] = {}
         self._once: OneShots | None = None
+        self.results: dict[str, CellResult] = {}
+        """How the last cell of each session ended."""
 
     def close(self) -> None:
         """Detach from every session."""
@@ -74,6 +78,8 @@ class CellRunner:
             raise UsageMistake(
                 "--get reads variables after the command, and --bg does not wait for its end: leave out one"
             )
+        if options.status_line is None:
+            options = replace(options, status_line=self._defaults.status_line)
         values = self._values(options)
         writer = notebook.writer(self._ip)
         if notice:
@@ -162,6 +168,7 @@ class CellRunner:
             size=options.size or (size_of(traits.size) if traits.size else None),
             lifetime=options.lifetime or traits.lifetime,
             rc=options.rc and traits.rc,
+            displays=traits.displays,
         )
 
     def _place(self, options: CellOptions) -> str | None:
@@ -253,6 +260,9 @@ class CellRunner:
     def _finish(self, options: CellOptions, result: CellResult, writer: Writer) -> None:
         namespace, shell = self._ip.user_ns, self._attachments[options.name]
         namespace["_exit_code"] = result.returncode
+        self.results[options.name] = result
+        if options.status_line:
+            show_status(result, writer)
         if result.restarted:
             writer.notice(result.restarted)
         if options.out:
@@ -337,5 +347,7 @@ class Follower:
         if result.returncode:
             why = "".join(f"; {one}" for one in because)
             self._writer.notice(f"the background command ended with status {result.returncode}{why}")
+        if self._options.status_line:
+            show_status(result, self._writer)
         if result.restarted:
             self._writer.notice(result.restarted)

@@ -15,17 +15,22 @@ from traitlets import Bool, Enum, Float, Int, TraitError, Unicode, validate
 
 from session_magics.display.cell import LIMIT
 from session_magics.display.pump import Pump
-from session_magics.errors import CellCommandError, SessionError, UsageMistake
-from session_magics.magics import inspecting, notebook
+from session_magics.errors import CellCommandError, CheckFailed, SessionError, UsageMistake
+from session_magics.magics import completing, inspecting, notebook
 from session_magics.magics.cells import CellRunner
+from session_magics.magics.completing import CellCompleter
 from session_magics.verbs.options import nonempty
 from session_magics.verbs.options import size as size_of
 from session_magics.verbs.parser import HelpRequest, parse_cell, parse_verb
 
 if TYPE_CHECKING:
+    from session_magics.completion import Completions
     from session_magics.display.terminal import Terminal
     from session_magics.display.theatre import Theatre
     from session_magics.listing import Listing
+    from session_magics.recording.formats import Cast
+    from session_magics.recording.playing import Settings
+    from session_magics.recording.recorder import Recordings
     from session_magics.registry import Registry
     from session_magics.session import Session
 
@@ -52,6 +57,15 @@ class SessionMagics(Magics):
     ).tag(config=True)
     timeout = Float(None, allow_none=True, help="Seconds after which a cell is interrupted.").tag(config=True)
 
+    status_line = Bool(
+        False, help="Whether a line with directory, exit status and duration stands under each shell cell."
+    ).tag(config=True)
+    displays = Bool(
+        False,
+        help="Whether new shells have functions that show an image, HTML or JavaScript from their standard input: "
+        "display, displayHTML, displayJS.",
+    ).tag(config=True)
+
     def __init__(self, shell: InteractiveShell, registry: Registry | None = None) -> None:
         super().__init__(shell)
         self._registry = registry
@@ -59,7 +73,9 @@ class SessionMagics(Magics):
         self._told = self._warned = False
         self._theatre: Theatre | None = None
         self._pump = Pump(shell)
+        self._completer = CellCompleter(self)
         self._hook = inspecting.Hook(self, getattr(shell, "kernel", None))
+        self._recordings: Recordings | None = None
 
     @validate("size", "shell_program")
     def _check_text(self, proposal: Any) -> str:
@@ -127,6 +143,21 @@ class SessionMagics(Magics):
 
         return Terminal(self.theatre, session, read_only=read_only, rows=rows)
 
+    def player(self, cast: Cast, title: str, settings: Settings) -> object:
+        """What plays a recording when it is displayed."""
+        from session_magics.display.player import Player  # the widget libraries are slow to import
+
+        return Player(self.theatre.router, cast, title, settings)
+
+    @property
+    def recordings(self) -> Recordings:
+        """Those that run in this kernel."""
+        if self._recordings is None:
+            from session_magics.recording.recorder import Recordings  # few notebooks record
+
+            self._recordings = Recordings()
+        return self._recordings
+
     @property
     def live(self) -> bool:
         """Whether sessions are shown live: a page with widgets may be there, and text alone is not asked for."""
@@ -145,6 +176,13 @@ class SessionMagics(Magics):
         from session_magics.display.table import show_table
 
         show_table(self.theatre, listing)
+
+    def complete(self, cell: str, cursor: int) -> Completions | None:
+        """What could stand at the cursor of a whole cell, of which ``cursor`` code points are before it.
+
+        None: neither a cell of ours nor a line. It waits for no command: a busy session is not asked.
+        """
+        return self._completer.complete(cell, cursor)
 
     def inspect(self, cell: str, cursor: int, detail: int = 0) -> dict[str, str] | None:
         """What stands at the cursor of a whole cell, as a mime bundle; None: not ours, or nothing is known."""
@@ -165,6 +203,8 @@ class SessionMagics(Magics):
             self._runner.close()
         if self._theatre is not None:
             self._theatre.close()
+        if self._recordings is not None:
+            self._recordings.close()
 
     @no_var_expand
     @cell_magic
@@ -173,15 +213,31 @@ class SessionMagics(Magics):
 
         %%sh_session [NAME] [options]
 
-        Directory, variables, functions, aliases, options and jobs carry over to the next cell. A status other than
-        0 raises an error, so that Run All stops. --help lists the options.
+        Directory, variables, functions, aliases, options and jobs carry over to the next cell of that NAME (main, if
+        none is given). The last command decides: a status other than 0 raises an error, so that Run All stops, and is
+        in _exit_code. ■ interrupts the command; the shell lives on. A prompt is asked in the notebook.
 
         Examples:
             %%sh_session
             cd project && make
 
-            %%sh_session build --timeout 600 --out log
+        In a second shell, named build; its text goes to the Python variable log:
+            %%sh_session build --timeout 10m --out log
             make test
+
+        From Python to the shell before, from the shell to Python after:
+            %%sh_session --set files --get total
+            total=$(cat "${files[@]}" | wc -l)
+
+        Return at once, while output goes on below the cell:
+            %%sh_session server --bg
+            ./serve
+
+        A failing command is no error:
+            %%sh_session --no-raise-error
+            grep -q needle haystack
+
+        %%sh_session --help (with any text below) lists the options, %config SessionMagics the defaults.
         """
 
         def run() -> None:
@@ -193,16 +249,23 @@ class SessionMagics(Magics):
     @no_var_expand
     @line_magic
     def session(self, line: str) -> Any:
-        """Start, list, watch and stop named processes that outlive the kernel.
+        """Start, list, watch and stop named programs that outlive the kernel.
 
         %session VERB …
 
         Examples:
-            %session start web python3 -m http.server 8000
+            %session start web -- python3 -u -m http.server 8123
+            %session wait web "Serving HTTP"
+            %session list
             %session tail web
+            %session show web
+            %session send web --key C-c
             %session stop web
 
-        %session help lists the verbs.
+        Verbs give values back; list and show are live where the page has widgets:
+            lines = %session tail web -n 100
+
+        %session help lists the verbs, %session VERB --help shows the words of one.
         """
 
         def run() -> object:
@@ -211,8 +274,11 @@ class SessionMagics(Magics):
             words = parse_verb(line)
             for news in filter(None, (self._news(), self._outlook() if words.verb == "start" else None)):
                 print(f"session-magics: {news}", file=sys.stderr)
-            live = self.terminal if self.live else None
-            return Verbs(self.registry, _show, live, notebook.line(self.shell), self.backend).call(words)
+            live, player = (self.terminal, self.player) if self.live else (None, None)
+            shown, results = notebook.line(self.shell), self.runner.results
+            return Verbs(
+                self.registry, _show, live, shown, self.backend, results, lambda: self.recordings, player
+            ).call(words)
 
         with self._pump.running():
             return Shown.of(_translated(run))
@@ -245,7 +311,7 @@ def _translated(run: Callable[[], Any]) -> Any:
     except HelpRequest as request:
         print(request.text)
         return None
-    except CellCommandError:
+    except (CellCommandError, CheckFailed):
         raise
     except SessionError as error:
         raise UsageError(str(error)) from None
@@ -256,6 +322,7 @@ def load(ip: InteractiveShell) -> None:
     if not isinstance(ip.magics_manager.registry.get("SessionMagics"), SessionMagics):
         magics = SessionMagics(ip)
         ip.register_magics(magics)
+        completing.install(ip, magics)
         _display_by(ip, {SESSION: magics.display_session, LISTING: magics.display_listing})
 
 
@@ -278,6 +345,7 @@ def _display_by(ip: InteractiveShell, functions: Mapping[tuple[str, str], Callab
 
 def unload(ip: InteractiveShell) -> None:
     """Take the magics away."""
+    completing.remove(ip)
     magics = ip.magics_manager.registry.pop("SessionMagics", None)
     if isinstance(magics, SessionMagics):
         magics.close()

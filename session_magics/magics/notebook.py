@@ -13,12 +13,15 @@ import importlib.util
 import os
 import sys
 import uuid
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import zmq
 from IPython.core.interactiveshell import InteractiveShell
+from IPython.display import publish_display_data
 
 from session_magics.display.cell import Writer
+from session_magics.display.rich import Piece, Rich
 from session_magics.foreground import EOF, Asker
 from session_magics.text import strip_styles
 from session_magics.verbs.progress import Show, on_terminal
@@ -45,13 +48,20 @@ class Page:
         """See Writer."""
         self._send("stream", {"name": "stdout", "text": text})
 
-    def rewrite(self, text: str) -> None:
+    def rewrite(self, pieces: Sequence[Piece]) -> None:
         """See Writer."""
-        self._send("clear_output", {"wait": bool(text or self._notices)})
+        self._send("clear_output", {"wait": bool(pieces or self._notices)})
         if self._notices:
             self._send("stream", {"name": "stderr", "text": "".join(self._notices)})
-        if text:
-            self.append(text)
+        for piece in pieces:
+            if isinstance(piece, str):
+                self.append(piece)
+            else:
+                self.display(piece)
+
+    def display(self, rich: Rich, *, again: bool = False) -> None:
+        """See Writer."""
+        self._display(rich.data, rich.key, again=again)
 
     def notice(self, line: str) -> None:
         """See Writer."""
@@ -60,10 +70,12 @@ class Page:
 
     def line(self, text: str, _last: bool) -> None:
         """See Progress."""
-        kind = "update_display_data" if self._line else "display_data"
-        self._line = self._line or uuid.uuid4().hex
-        content = {"data": {"text/plain": text}, "metadata": {}, "transient": {"display_id": self._line}}
-        self._send(kind, content)
+        again, self._line = bool(self._line), self._line or uuid.uuid4().hex
+        self._display({"text/plain": text}, self._line, again=again)
+
+    def _display(self, data: Mapping[str, str], key: str, *, again: bool) -> None:
+        content = {"data": dict(data), "metadata": {}, "transient": {"display_id": key} if key else {}}
+        self._send("update_display_data" if again else "display_data", content)
 
     def _send(self, kind: str, content: dict[str, Any]) -> None:
         message = self._session.msg(kind, content, parent=self._parent)
@@ -90,9 +102,13 @@ class Captured:
         else:
             self._stream.write(text)
 
-    def rewrite(self, text: str) -> None:
+    def rewrite(self, pieces: Sequence[Piece]) -> None:
         """Never asked of a Writer that is not clearable."""
         raise NotImplementedError
+
+    def display(self, rich: Rich, *, again: bool = False) -> None:
+        """See Writer. Given to IPython, so that ``%%capture`` has it."""
+        publish_display_data(dict(rich.data))
 
     def notice(self, line: str) -> None:
         """See Writer."""
@@ -108,6 +124,11 @@ class TerminalWriter(Captured):
         """See Writer."""
         super().append(text)
         self._stream.flush()
+
+    def display(self, rich: Rich, *, again: bool = False) -> None:
+        """See Writer."""
+        if not again:
+            self.append(f"{rich.text}\n")
 
 
 def writer(ip: InteractiveShell) -> Writer:
@@ -134,7 +155,8 @@ def _is_whole_cell(ip: InteractiveShell) -> bool:
     """Whether the cell that runs is a shell cell as a whole, so that all its output is ours."""
     with contextlib.suppress(Exception):  # an embedded or older kernel: then nothing may be cleared
         code = ip.kernel.get_parent("shell")["content"]["code"]  # type: ignore[attr-defined]
-        return bool(code.lstrip().startswith("%%sh_session"))
+        whole = getattr(ip.kernel, "whole", str)  # type: ignore[attr-defined]  # a shell kernel knows plain cells
+        return bool(whole(code).lstrip().startswith("%%sh_session"))
     return False
 
 

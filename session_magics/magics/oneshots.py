@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
+from session_magics.display.status import status_line
 from session_magics.errors import CellCommandError, SessionError, UsageMistake
 from session_magics.model import Command
 from session_magics.text import LineModel, plain
@@ -86,6 +87,8 @@ class OneShots:
             writer.notice(line)
         if result.dropped:
             writer.notice(f"{result.dropped:,} bytes of the output are not kept")
+        if options.status_line and writer.live:
+            writer.display(status_line(result.cwd, result.code, result.duration, home=os.path.expanduser("~")))
         namespace = self._ip.user_ns
         namespace["_exit_code"] = result.code
         if options.out:

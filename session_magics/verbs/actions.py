@@ -9,13 +9,14 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from session_magics.cleaning import clean
 from session_magics.errors import SessionError, SessionExists
 from session_magics.importing.report import Report
 from session_magics.listing import AgentWatch, Listing, Observer
-from session_magics.model import BackingOff, Command, Lost, Running, SessionInfo, describe
+from session_magics.model import BackingOff, CellResult, Command, Lost, Running, SessionInfo, describe
 from session_magics.registry import Registry
 from session_magics.session import GRACE, Session
 from session_magics.text import strip_styles
@@ -28,11 +29,16 @@ from session_magics.verbs.doctor import examine
 from session_magics.verbs.envelope import success
 from session_magics.verbs.keys import key_bytes
 from session_magics.verbs.progress import Progress, Show, bar
+from session_magics.verbs.recording import RecordingVerbs
+from session_magics.verbs.teaching import TeachingVerbs
 from session_magics.verbs.waiting import WaitingHere
 from session_magics.verbs.words import reaches_engines
 
 if TYPE_CHECKING:
     from session_magics.engines import EngineSession
+    from session_magics.recording.formats import Cast
+    from session_magics.recording.playing import Settings
+    from session_magics.recording.recorder import Recordings
 
 FOLLOW_CHARACTERS = 2_000_000
 """Most that one ``tail -f`` shows: as much as a cell does, and a page stays usable with."""
@@ -108,12 +114,13 @@ class Picture(str):
         printer.text(self._text)
 
 
-class Verbs(AgentVerbs, CopyVerb):
+class Verbs(AgentVerbs, CopyVerb, RecordingVerbs, TeachingVerbs):
     """The verbs over one registry. ``write`` puts text before the person while a verb still runs.
 
     ``terminal`` makes what shows a session live; None where nothing can: then its screen is shown as text. ``line``
     shows how far a long verb is, in place of the line before; None where nobody looks. ``backend`` holds programs that
-    are started without ``--backend``.
+    are started without ``--backend``. ``results`` has the last results of this process's cells, by session.
+    ``recordings`` and ``player``: see RecordingVerbs.
     """
 
     def __init__(
@@ -123,9 +130,13 @@ class Verbs(AgentVerbs, CopyVerb):
         terminal: Callable[..., object] | None = None,
         line: Show | None = None,
         backend: str = "auto",
+        results: Mapping[str, CellResult] = MappingProxyType({}),
+        recordings: Callable[[], Recordings] | None = None,
+        player: Callable[[Cast, str, Settings], object] | None = None,
     ) -> None:
+        self._recordings, self._player = recordings, player
         self._registry, self._write, self._terminal, self._line = registry, write, terminal, line
-        self._backend, self._waiting = backend, WaitingHere(line)
+        self._backend, self._waiting, self._results = backend, WaitingHere(line), results
 
     def call(self, words: Namespace) -> object:
         """Carry out what the parser has read; with ``--json``, what that gave as JSON."""

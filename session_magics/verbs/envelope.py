@@ -2,7 +2,7 @@
 
 ``{"ok": true, "value": …}``, or ``{"ok": false, "error": {"kind": …, "message": …}}``, in one line. The kind is the
 name of the error's class in ``session_magics.errors``. Values: a session as ``info`` knows it, a list of rows, text,
-names, attachments, tools, what an import did, an exit status (a number), or null.
+names, attachments, tools, checks, what an import did, an exit status (a number), or null.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from session_magics.importing.report import Report
 from session_magics.listing import Listing, Row
 from session_magics.model import SessionInfo, State, describe
 from session_magics.session import Session
+from session_magics.teaching.checks import Assessment
 
 
 def success(value: object) -> str:
@@ -38,6 +39,8 @@ def plain(value: object) -> object:
             return _info(value)
         case Report():
             return {**asdict(value), "kept": None if value.kept is None else str(value.kept)}
+        case Assessment():
+            return {**asdict(value), "ok": value.ok, "score": value.score}
         case str():
             return str(value)
         case list():

@@ -81,6 +81,8 @@ class OptionParser(argparse.ArgumentParser):
         self.takes_value: dict[str, bool] = {}
         self.takes_number: set[str] = set()
         """Options that may stand alone, or before a number."""
+        self.examples: Sequence[str] = ()
+        """Whole lines that its help shows at the end."""
         self.option("-h", "--help", action=_Help, nargs=0, default=argparse.SUPPRESS, help="show this text")
 
     def option(self, *flags: str, **how: Any) -> None:
@@ -91,6 +93,10 @@ class OptionParser(argparse.ArgumentParser):
         self.takes_value.update(dict.fromkeys(flags, action.nargs not in (0, "?")))
         if action.nargs == "?":
             self.takes_number.update(flags)
+
+    def format_help(self) -> str:
+        text = super().format_help()
+        return text + "\nexamples:\n" + "".join(f"  {line}\n" for line in self.examples) if self.examples else text
 
     def described(self) -> list[tuple[str, str]]:
         """Each option that has a name, with its help."""

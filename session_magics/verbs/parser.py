@@ -17,6 +17,7 @@ from types import MappingProxyType
 from session_magics.errors import UsageMistake
 from session_magics.model import Lifetime
 from session_magics.verbs import options as kind
+from session_magics.verbs.examples import CELL_EXAMPLES, EXAMPLES, grouped
 from session_magics.verbs.keys import KEYS, key_bytes
 from session_magics.verbs.options import HelpRequest, OptionParser, sort_words, split_words
 from session_magics.verbs.words import OTHER_WORDS, VERBS, Verb, session_options
@@ -59,6 +60,7 @@ class CellOptions:
     lifetime: Lifetime | None = None
     limit: int | None = None
     """Bytes of output shown; 0 is a limit too."""
+    status_line: bool | None = None
 
 
 @functools.lru_cache(maxsize=128)
@@ -82,8 +84,9 @@ def parse_cell(line: str, *, program: str = "%%sh_session") -> CellOptions:
 
 
 def cell_parser(program: str = "%%sh_session") -> OptionParser:
-    """What reads the options of a shell cell."""
+    """The options of a shell cell's first line."""
     parser = OptionParser(program, "[NAME] [options]", "Run the cell in a shell that lives on between cells.")
+    parser.examples = [f"{program} {line}" for line in CELL_EXAMPLES]
     _cell_options(parser)
     return parser
 
@@ -112,7 +115,8 @@ def parse_words(
     restart: name (None with labels), labels, env. remove: names, labels, force, keep_log.
     clean: labels, older, keep, total, dry_run. resize: name, size. copy: source, target.
     import: file, dry_run. approve: name (None: all), allow, deny, minutes, most, off.
-    shell: name. tmux: name, action. tools, doctor: nothing more.
+    record: name, file, begin, end, follow, idle_limit, version, force, stop.
+    play: what, speed, start_at, idle_limit, autoplay. shell: name. tmux: name, action. tools, doctor: nothing more.
     """
     word, *rest = words or ["list"]
     table = {**VERBS, **more}
@@ -126,6 +130,7 @@ def parse_words(
         hint = f"did you mean {near!r}? " if near else ""
         raise UsageMistake(f"{program} has no verb {word[:40]!r}: {hint}verbs are {', '.join(table)}")
     parser = verb.parser(f"{program} {word}")
+    parser.examples = [f"{program} {word} {line}".rstrip() for line in EXAMPLES.get(word, ())]
     options, plain = sort_words(parser, rest, tail=verb.tail)
     call = parser.parse_args(options, Namespace(verb=word))
     _place(parser, verb, call, plain)
@@ -155,8 +160,11 @@ def _place(parser: OptionParser, verb: Verb, call: Namespace, words: list[str]) 
 
 def _overview(program: str, table: Mapping[str, Verb]) -> str:
     width = max(map(len, table))
-    lines = [f"  {name:<{width}}  {verb.help}" for name, verb in table.items()]
-    return f"usage: {program} VERB …\n\n" + "\n".join(lines) + f"\n\n{program} VERB --help shows the words of a verb.\n"
+    parts = [f"usage: {program} VERB …"]
+    for title, names in grouped(table).items():
+        lines = [f"  {name:<{width}}  {table[name].help}" for name in names]
+        parts.append("\n".join([f"{title}:", *lines]))
+    return "\n\n".join(parts) + f"\n\n{program} VERB --help shows the words of a verb, with examples.\n"
 
 
 def _cell_options(parser: OptionParser) -> None:
@@ -175,4 +183,6 @@ def _cell_options(parser: OptionParser) -> None:
     )
     option("--no-raise-error", dest="raise_error", action="store_false", help="a failing command is no error")
     option("--bg", action="store_true", help="return at once; output goes on below the cell")
+    option("--status-line", action="store_true", default=None, help="directory, status and duration below the output")
+    option("--no-status-line", dest="status_line", action="store_false", default=None, help="no such line")
     option("--limit", metavar="BYTES", type=kind.byte_count, help="output shown at most, such as 500k or 2MB")

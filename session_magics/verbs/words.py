@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from session_magics.errors import UsageMistake
 from session_magics.model import ENGINE_MARK, check_name
+from session_magics.verbs import castoptions, lessons
 from session_magics.verbs import options as kind
 from session_magics.verbs.options import OptionParser, Tail
 
@@ -305,6 +306,23 @@ VERBS: Mapping[str, Verb] = {
         optional="name",
     ),
     "tools": Verb("", "list the coding agents that can be started, and where they are"),
+    "expect": Verb(
+        lessons.EXPECT, "check what the last command of a shell did", lessons.expect_options, optional="name"
+    ),
+    "record": Verb(
+        "NAME FILE [--from PLACE [--to PLACE|--follow]] [--idle-limit S] [--v2|--v3] [--force] | NAME --stop",
+        "record a session as an asciicast, from now on or what it has printed",
+        castoptions.record_options,
+        _NAME,
+        finish=castoptions.finish_record,
+        optional="file",
+    ),
+    "play": Verb(
+        "FILE|NAME [--speed N] [--start-at S] [--idle-limit S] [--autoplay|--no-autoplay]",
+        "play a recording, or the log of a session",
+        castoptions.play_options,
+        ("what",),
+    ),
     "shell": Verb("NAME", "open a shell in a session's directory, which ends with it", fixed=_NAME),
     "tmux": Verb(
         "NAME ACTION", "have the tmux that holds a session split, zoom and the like", fixed=("name", "action")
@@ -325,7 +343,9 @@ def reaches_engines(call: Namespace) -> bool:
 
 # What people type who know other programs.
 OTHER_WORDS: Mapping[str, str] = {
+    "assert": "expect",
     "attach": "show",
+    "check": "expect",
     "cp": "copy",
     "delete": "remove",
     "kill": "stop",

@@ -15,6 +15,7 @@ ROUNDS = 60
 WARM_UP = 5
 CELLS = {"pass": "pass", "%%bash": "%%bash\ntrue", "session": "%%sh_session\ntrue"}
 HUNDRED_LINES = "%%sh_session\n" + "true\n" * 100
+STATUS_LINE = "%%sh_session --status-line\ntrue"
 # 10 MB in lines of 80 characters; ten of them are the 100 MB.
 TEN_MEGABYTES = "%%sh_session\nhead -c 10000000 /dev/zero | tr '\\0' x | fold -w 79"
 # Megabytes by which the kernel may grow over 100 MB of output: two bounded buffers, and the allocator's slack.
@@ -27,10 +28,11 @@ def milliseconds(kernel: BenchKernel, code: str) -> float:
 
 def cell_latency() -> Iterator[Figure]:
     """`true` in a session against `pass` and `%%bash`, interleaved in one kernel."""
-    taken: dict[str, list[float]] = {name: [] for name in (*CELLS, "100 lines")}
+    more = {"100 lines": HUNDRED_LINES, "status line": STATUS_LINE}
+    taken: dict[str, list[float]] = {name: [] for name in (*CELLS, *more)}
     with running_kernel() as kernel:
         for number in range(WARM_UP + ROUNDS):
-            for name, code in (CELLS | {"100 lines": HUNDRED_LINES}).items():
+            for name, code in (CELLS | more).items():
                 value = milliseconds(kernel, code)
                 if number >= WARM_UP:
                     taken[name].append(value)
@@ -40,6 +42,7 @@ def cell_latency() -> Iterator[Figure]:
     yield ratio("true: session / pass", taken["session"], taken["pass"], 1.25)
     yield ratio("true: session / %%bash", taken["session"], taken["%%bash"])
     yield ratio("100 lines of true / 1 line", taken["100 lines"], taken["session"])
+    yield ratio("true: with a status line / without", taken["status line"], taken["session"])
 
 
 def flat() -> Iterator[Figure]:

@@ -26,6 +26,7 @@ from score_cells import LIMIT, Record, as_list
 IPYTHON = ["-m", "ipykernel_launcher", "-f", "{connection_file}", "--HistoryManager.enabled=False"]
 TARGETS = {  # name -> (arguments after the interpreter, magic before a cell)
     "session": (IPYTHON, "%%sh_session"),
+    "shell-kernel": (["-P", "-m", "session_magics.kernel", *IPYTHON[2:], "--SessionMagics.status_line=False"], ""),
     "bash-magic": (IPYTHON, "%%bash"),
     "bash-kernel": (["-m", "bash_kernel", "-f", "{connection_file}"], ""),
 }
@@ -58,6 +59,7 @@ class Kernel:
             path.chmod(mode | (mode & 0o700) >> 3 | (mode & 0o700) >> 6)
         python = os.path.abspath(python)
         spec = {"argv": [python, *TARGETS[target][0]], "display_name": target, "language": "bash"}
+        spec["interrupt_mode"] = "message" if target == "shell-kernel" else "signal"
         (self.root / "spec/cell/kernel.json").write_text(json.dumps(spec))
         self.env = {k: v for k, v in os.environ.items() if not DROPPED.fullmatch(k)}
         self.env |= {

@@ -29,6 +29,8 @@ import xml.etree.ElementTree as ET
 from cell_kernel import LIVE, TARGETS, Kernel
 from score_cells import HEALTH, LIMIT, check, load, unsupported
 
+OURS = ("session", "shell-kernel")  # targets that know the magic
+SHELLS = ("bash-kernel", "shell-kernel")  # kernels whose cells are shell
 STUCK = 900  # seconds without any result after which the run gives up
 
 
@@ -44,13 +46,14 @@ def place_words(case, opts, kernel):
 def cell_text(step, opts, kernel, place=""):
     """The text of the notebook cell for this step and target; None if the step is left out there."""
     head = TARGETS[opts.target][1]
-    if opts.target == "session":  # a reused kernel gets a new session for every case
+    if opts.target in OURS:  # a reused kernel gets a new session for every case
         name = step.get("session", "s" if opts.reuse or place else "")
-        head += f" {name}{kernel.used}" if opts.reuse else f" {name}"
-        head = f"{head.rstrip()} {place} {opts.options}"
-    head = f"{head.rstrip()} {step.get('options', '')}".strip()
+        words = f"{name}{kernel.used if opts.reuse else ''} {place} {opts.options} {step.get('options', '')}".strip()
+        head = f"%%sh_session {words}" if words else head
+    else:
+        head = f"{head} {step.get('options', '')}".strip()
     if "python" in step:
-        return None if opts.target == "bash-kernel" else step["python"].replace("⟪magic⟫", head)
+        return None if opts.target in SHELLS else step["python"].replace("⟪magic⟫", head)
     return (head + "\n" if head else "") + step["cell"].removesuffix("\n")
 
 

@@ -69,15 +69,15 @@ def load(path):
 
 def unsupported(case, target):
     """Why this case cannot be run on this target or machine at all, or None."""
-    options = {"session": r".*", "bash-magic": r"(--no-raise-error|--out \w+|\s)*", "bash-kernel": ""}[target]
+    options = {"bash-magic": r"(--no-raise-error|--out \w+|\s)*", "bash-kernel": ""}.get(target, r".*")
     if target not in case.get("targets", [target]):
         return "not for this target"
     for step in case["step"]:
-        if step.get("session") and target != "session":
+        if step.get("session") and target not in ("session", "shell-kernel"):
             return "needs named sessions"
         if not re.fullmatch(options, step.get("options", "")):
             return f"needs {step['options']}"
-        if "python" in step and target == "bash-kernel" and not step.get("optional"):
+        if "python" in step and target.endswith("-kernel") and not step.get("optional"):
             return "needs Python cells"
     missing = [command for command in case.get("requires", []) if not shutil.which(command)]
     return f"needs the command {missing[0]}" if missing else None

@@ -42,3 +42,19 @@ def test_a_name_stays_in_its_place_when_its_shell_has_ended(
         assert kernel.run(f"%%sh_session box --on local\n{where}").text == "here\n"
     finally:
         kernel.run("%session stop box")
+
+
+def test_displays_do_not_come_from_another_place_and_one_line_says_so(
+    kernel: LiveKernel, sshd: sshds.Sshd, docker_host: Dockerd
+) -> None:
+    kernel.run("%config SessionMagics.displays = True")
+    kernel.run(f"import os; os.environ['DOCKER_HOST'] = {docker_host.host!r}")
+    told = "displayHTML: this shell runs in another place, from which only text is shown\n1\n"
+    places = (f"ssh:far,config={sshd.config}", f"docker:{docker_host.image('busybox')},network=none")
+    try:
+        for name, place in enumerate(places):
+            outcome = kernel.run(f"%%sh_session far{name} --on {place} --status-line\necho x | displayHTML; echo $?")
+            *text, line = outcome.record.outputs
+            assert "".join(one["text"] for one in text) == told and " · ✓ 0 · " in line["text"]
+    finally:
+        kernel.run("%session stop far0 far1")

@@ -15,8 +15,9 @@ const SCROLLBACK = 10_000;
  * @param {HTMLElement} el - where it will be, for the page's font
  * @param {[number, number]} size - rows, columns
  * @param {boolean} readOnly
+ * @param {boolean} newlines - whether LF begins a new line, as in a session; a recording has CR LF
  */
-export function emulator(el, [rows, cols], readOnly) {
+export function emulator(el, [rows, cols], readOnly, newlines = true) {
   const css = getComputedStyle(el);
   const term = new Terminal({
     allowProposedApi: true,
@@ -28,7 +29,7 @@ export function emulator(el, [rows, cols], readOnly) {
     cursorInactiveStyle: readOnly ? "none" : "outline",
     disableStdin: readOnly,
     minimumContrastRatio: 4.5,
-    convertEol: true,
+    convertEol: newlines,
     rows,
     cols,
   });
@@ -40,7 +41,7 @@ export function emulator(el, [rows, cols], readOnly) {
   mute(term);
   // The session's terminal leaves LF as it is, which programs that print lines mean as a new line. Those that
   // draw a screen know it, and mean "one row down".
-  term.buffer.onBufferChange((buffer) => (term.options.convertEol = buffer.type === "normal"));
+  term.buffer.onBufferChange((buffer) => (term.options.convertEol = newlines && buffer.type === "normal"));
   return { term, fit, search, serialize };
 }
 

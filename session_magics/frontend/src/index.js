@@ -2,20 +2,22 @@
 
 import { finalise } from "./finalise.js";
 import { sameModel } from "./model.js";
+import { PlayerView } from "./player.js";
 import { TableView } from "./table.js";
 import { TerminalView } from "./terminal.js";
 
-/** Views that are not closed. @type {Set<TableView | TerminalView>} */
+/** Views that are not closed. @type {Set<PlayerView | TableView | TerminalView>} */
 const open = new Set();
+const KINDS = { table: TableView, player: PlayerView };
 
 /**
- * Show a session, or the table of them. When the text in a notebook's output is renewed, JupyterLab makes a second view
+ * Show a session, the table of them, or a recording. When the text in a notebook's output is renewed, JupyterLab makes a second view
  * and forgets the first one, which is out of the page by then: it moves to the new place, with all that it shows.
  * @param {{model: import("./model.js").Model, el: HTMLElement}} context
  */
 export function render({ model, el }) {
   const left = [...open].find((one) => sameModel(one.model, model) && !one.el.isConnected);
-  const view = left ?? new (model.get("kind") === "table" ? TableView : TerminalView)({ model, el });
+  const view = left ?? new (KINDS[model.get("kind")] ?? TerminalView)({ model, el });
   left?.move({ model, el });
   open.add(view);
   finalise(model);

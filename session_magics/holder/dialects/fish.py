@@ -97,7 +97,7 @@ end
         places = b"@U set -g __sm_fifo %s; @U set -g __sm_lines %s; @U set -g __sm_tty %s\n" % (
             _quoted(self.directory + b"/records"), _quoted(self._lines), self.tty,
         )  # fmt: skip
-        return {"init.fish": self.fill(places + self.functions)}
+        return {"init.fish": self.fill(places + self.functions) + self.given_functions()}
 
     def init(self, tty: bytes) -> bytes:
         """See Dialect."""

@@ -84,11 +84,15 @@ __sm_e() { @Strap '' INT; __sm_f=$-; @Sset +exuv
         self.argv = [program, *[one.encode() for one in self.options]]
         self.program, self.directory, self.rc = program, directory, rc
         self.tty = b""
+        self.given = b""
+        """Functions that whoever starts the session gives its shell (see ``showing``)."""
         self._untrap, self._set, self._ending = map(self.fill, (b"@Strap - INT", b"@Sset -", self.ending))
 
     def without_rc(self) -> Dialect:
         """The same shell, its start-up file not read."""
-        return type(self)(self.program, self.directory, rc=False)
+        other = type(self)(self.program, self.directory, rc=False)
+        other.given = self.given
+        return other
 
     def files(self) -> dict[str, bytes]:
         """Names and texts of the files that the lines refer to; good for the terminal given to ``init`` last."""
@@ -98,7 +102,11 @@ __sm_e() { @Strap '' INT; __sm_f=$-; @Sset +exuv
         """What makes a fresh shell on that terminal ready for commands."""
         self.tty = quoted(tty)
         places = b"__sm_fifo=%s __sm_tty=%s\n" % (quoted(self.directory + b"/records"), self.tty)
-        return places + self.fill(self.prepare + self.functions + self.exit_hook)
+        return places + self.fill(self.prepare + self.functions + self.exit_hook) + self.given_functions()
+
+    def given_functions(self) -> bytes:
+        """``given``, for the terminal given to ``init`` last."""
+        return self.given.replace(b"@TTY@", self.tty)
 
     def fill(self, template: bytes) -> bytes:
         """A template with its places filled."""

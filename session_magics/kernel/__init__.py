@@ -1,0 +1,1 @@
+"""Kernels whose plain cells are shell, and the kernelspecs by which front ends find them."""

@@ -1,0 +1,1 @@
+"""For lessons: checks of what a command did, explanations of common errors, scratch directories."""

@@ -1,0 +1,104 @@
+"""A command that has failed, and what can be found out about it: files where it ran, names that its shell knows."""
+
+from __future__ import annotations
+
+import contextlib
+import os.path
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from session_magics import text, variables
+from session_magics.errors import SessionError
+from session_magics.model import CellResult
+from session_magics.run import run_hidden
+from session_magics.session import Session
+from session_magics.teaching.evidence import Found, look_here, look_there
+from session_magics.teaching.words import last_command, tokens
+
+TAIL_BYTES = 16 * 1024
+"""Bytes at the end of the output in which the shell's complaint is looked for."""
+TAIL_LINES = 12
+"""Lines of them: the complaint comes last, and fish adds a picture of the place."""
+SH_BUILTINS = (
+    "alias bg break cd command continue echo eval exec exit export false fg getopts hash jobs kill printf pwd read"
+    " readonly return set shift test times trap true type ulimit umask unalias unset wait"
+)
+"""Of sh, which cannot list its own."""
+
+_NAMES: Mapping[str, str] = {
+    "bash": r"\builtin compgen -c",
+    "zsh": "\\builtin \\print \\-rl \\-\\- "
+    + " ".join(f'"${{(k){kind}[@]}}"' for kind in ("aliases", "functions", "builtins", "commands")),
+    "sh": f"\\command printf '%s\\n' {SH_BUILTINS}; \\alias | \\command sed \"s/^alias //;s/=.*//\"\n"
+    'IFS=:; \\set -f; for __sm_k in $PATH; do \\command ls "$__sm_k"; done',
+    "fish": "builtin printf '%s\\n' (builtin functions -an) (builtin --names)\n"
+    "for __sm_k in $PATH; command ls $__sm_k; end; builtin set -e __sm_k",
+}
+"""What prints the names of all commands, one a line."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One command and its outcome. What is looked up is looked up once, when a rule asks."""
+
+    session: Session
+    dialect: str
+    far: bool
+    status: int
+    command: str
+    tail: str
+    """The last lines of the output as plain text."""
+    cwd: str
+
+    @classmethod
+    def of(cls, session: Session, result: CellResult) -> Failure:
+        """What is known about a cell's command that has ended."""
+        info = session.info()
+        output = text.plain(session.output(max(result.begin, result.end - TAIL_BYTES), result.end))
+        tail = "\n".join(output.rstrip("\n").split("\n")[-TAIL_LINES:])
+        return cls(session, info.shell or "sh", info.on is not None, result.returncode, result.text, tail, result.cwd)
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """Words and operators of the command, in order."""
+        return tuple(tokens(self.command))
+
+    @cached_property
+    def last(self) -> tuple[str, ...]:
+        """The words of the last simple command."""
+        return tuple(last_command(self.command))
+
+    def look(self, path: str) -> Found:
+        """What a path leads to, seen from where the shell is now."""
+        seen: dict[str, Found] = self.__dict__.setdefault("_seen", {})
+        if path not in seen:
+            seen[path] = (look_there if self.far else look_here)(self.session, self.cwd, (path,))[2][path]
+        return seen[path]
+
+    def missing(self, path: str) -> str:
+        """The first part of a path that is not there; "" if all of it is, or is not to be known."""
+        parts = path.rstrip("/").split("/")
+        for count in range(1, len(parts) + 1):
+            part = "/".join(parts[:count])
+            if part and not self.look(part).kind:
+                return part
+        return ""
+
+    @cached_property
+    def commands(self) -> tuple[str, ...]:
+        """The names of the commands that the shell knows."""
+        body = "{" + f" {_NAMES[self.dialect]}\n" + "}"
+        if self.dialect == "fish":
+            body = _NAMES["fish"]
+        framed = f"{_PRINTF[self.dialect]} '\\001G\\t0\\t'\n{body}\n{_PRINTF[self.dialect]} '\\0'"
+        records: list[bytes] = []
+        with contextlib.suppress(SessionError):  # its shell is gone: then nothing is guessed
+            records = list(run_hidden(self.session, variables.report(framed, self.dialect)).records)
+        names = b"".join(records).decode("utf-8", "replace").split("\n")
+        return tuple(sorted({name for name in names if name and name[0] not in "_." and not os.path.isabs(name)}))
+
+
+_PRINTF = {
+    "bash": r"\builtin printf", "zsh": r"\builtin \printf", "sh": r"\command printf", "fish": "builtin printf",
+}  # fmt: skip
