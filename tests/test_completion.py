@@ -47,7 +47,7 @@ def words(line: str, registry: Registry | None = None) -> list[str]:
     ("line", "expected"),
     [
         ("comp", ["completion"]),
-        ("help re", ["restart", "remove", "resize"]),
+        ("help re", ["restart", "remove", "resize", "record"]),
         ("nonsense ", []),
         ("tail web -", ["--help", "--lines", "--follow", "--json"]),
         ("tail web --follow --f", []),
