@@ -25,7 +25,7 @@ from session_magics.kernel.languages import language
 
 HISTORY = "session_history.sqlite"
 """The file of the kernel's own history, so that it is not mixed with that of Python."""
-ON_HERE = ("status_line", "displays")
+ON_HERE = ("status_line", "displays", "question_mark")
 """Traits of the magics that are on in a shell kernel, unless a configuration says otherwise."""
 NAMED_IN_PAGE = "_jupyter_types_experimental"
 """Where front ends look for the kinds of completions."""

@@ -7,12 +7,15 @@ kernel object; ``unhook`` takes that back.
 from __future__ import annotations
 
 import contextlib
+import glob
 import inspect as python_inspect
+import os
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from session_magics.errors import SessionError
+from session_magics.listing import directory
 from session_magics.verbs.options import HelpRequest
 from session_magics.verbs.parser import CellOptions, parse_cell
 
@@ -58,11 +61,11 @@ def inspect(magics: SessionMagics, cell: str, cursor: int, detail: int) -> dict[
     with contextlib.suppress(SessionError, OSError):
         if shell_cell is None:
             line = next((one for one in LINE.finditer(cell) if one.start() <= cursor <= one.end()), None)
-            if line is not None and cursor < line.start(1):
+            if line is not None and cursor <= line.start(1):
                 text = _documentation(magics, "session")
             elif line is not None:
                 text = inspecting.of_verb_line(line[1], cursor - line.start(1), lambda: magics.registry)
-        elif cursor < shell_cell.line_at:
+        elif cursor <= shell_cell.line_at:
             text = _documentation(magics, "sh_session")
         elif cursor < shell_cell.body_at:
             text = inspecting.of_cell_line(shell_cell.line, cursor - shell_cell.line_at, lambda: magics.registry)
@@ -112,6 +115,20 @@ def asks_help(cell: str) -> str | None:
     shell_cell = ShellCell.of(cell)
     match = ASKS_HELP.fullmatch(cell if shell_cell is None else shell_cell.body)
     return (match[1] or match[2]) if match else None
+
+
+def help_page(magics: SessionMagics, line: str, body: str) -> dict[str, str] | None:
+    """What a shell cell asks with a question mark; None if it does not, if files match it, and if nothing is known."""
+    word = asks_help(body)
+    if word is None:
+        return None
+    with contextlib.suppress(SessionError, OSError):
+        session = _session(magics, ShellCell.of(f"%%sh_session{line}\n").options)  # type: ignore[union-attr]
+        cwd = directory(session.info()) if session is not None else os.getcwd()
+        if glob.glob(body.strip(), root_dir=cwd):
+            return None
+    head = f"%%sh_session{line}\n{word}"
+    return inspect(magics, head, len(head), int("??" in body))
 
 
 class Hook:

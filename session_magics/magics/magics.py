@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
+from IPython.core.page import page as show_page
 from traitlets import Bool, Enum, Float, Int, TraitError, Unicode, validate
 
 from session_magics.display.cell import LIMIT
@@ -59,6 +60,9 @@ class SessionMagics(Magics):
 
     status_line = Bool(
         False, help="Whether a line with directory, exit status and duration stands under each shell cell."
+    ).tag(config=True)
+    question_mark = Bool(
+        False, help="Whether a shell cell that is NAME? or ?NAME, and no file's pattern, shows help on NAME."
     ).tag(config=True)
     displays = Bool(
         False,
@@ -241,6 +245,10 @@ class SessionMagics(Magics):
         """
 
         def run() -> None:
+            page = inspecting.help_page(self, line, cell) if self.question_mark else None
+            if page is not None:
+                show_page(page)
+                return
             self.runner.run(parse_cell(line), cell, notice=self._news())
 
         with self._pump.running():
