@@ -23,8 +23,8 @@ from session_magics.run import run_hidden
 from session_magics.session import Session
 from session_magics.variables import quoted, report
 
-ANSWER_LIMIT = 1.0
-"""Seconds in which a shell has to say what a word is: longer, and it is busy with something else."""
+ANSWER_LIMIT = 3.0
+"""Seconds in which a shell has to say what a word is; it takes some milliseconds, on a busy machine more."""
 FIRST_LINES = 30
 """Lines of a function or a help text that are shown when not all is asked for."""
 VALUE_CHARACTERS = 2000
