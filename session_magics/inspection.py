@@ -16,6 +16,7 @@ from pathlib import Path
 from session_magics import manual
 from session_magics.completion.lexing import place
 from session_magics.completion.sideshell import asked_aside
+from session_magics.completion.words import Word
 from session_magics.errors import SessionError
 from session_magics.listing import directory
 from session_magics.programs import find_shell
@@ -43,6 +44,8 @@ class Subject:
 
     command: str = ""
     word: str = ""
+    second: str = ""
+    """The first argument, if the word is further on: with some programs a command of their own."""
     variable: str = ""
 
 
@@ -57,7 +60,8 @@ def subject(text: str, cursor: int) -> Subject | None:
     if found.kind == "command":
         return Subject(word, word) if word else None
     if found.kind in ("argument", "file", "user") and found.before:
-        return Subject(found.before[0].literal or "", word)
+        command, second = (one.literal or "" for one in (*found.before, Word(0))[:2])
+        return Subject(command, word, second)
     return None
 
 
@@ -80,7 +84,7 @@ def inspect(
     asked = Shell.of(session, program, cwd)
     if found.variable:
         return asked.variable(found.variable)
-    parts = [asked.option(found.command, found.word, detail), asked.command(found.command, detail)]
+    parts = [asked.argument(found, detail), asked.command(found.command, detail)]
     return next((part for part in parts if part), None)
 
 
@@ -137,20 +141,19 @@ class Shell:
         cut = "…" if len(value) > VALUE_CHARACTERS else ""
         return f"{BOLD}${name}{PLAIN}\n{value[:VALUE_CHARACTERS]}{cut}"
 
-    def option(self, command: str, word: str, detail: int) -> str | None:
+    def argument(self, found: Subject, detail: int) -> str | None:
         """What the manual says about an option, or about a command of a command such as ``git commit``."""
-        if word == command or not self.here:
+        if found.word == found.command or not self.here:
             return None
-        if word[:1] != "-":
+        flag = found.word.partition("=")[0] if found.word[:1] == "-" else ""
+        own = [f"{found.command}-{word}" for word in (found.second, found.word) if word[:1] not in ("", "-")]
+        for name in [*own, *([found.command] if flag else [])]:
             with contextlib.suppress(LookupError):
-                return _page(manual.page(f"{command}-{word}"), detail)
-            return None
-        if detail:
-            return None
-        flag = word.partition("=")[0]
-        with contextlib.suppress(LookupError):
-            told = manual.option(manual.page(os.path.basename(command)), flag)
-            return f"{BOLD}{command} {flag}{PLAIN}\n{told}" if told else None
+                page = manual.page(os.path.basename(name))
+                if not flag or detail:
+                    return _page(page, detail)
+                if told := manual.option(page, flag):
+                    return f"{BOLD}{name.replace('-', ' ', 1)} {flag}{PLAIN}\n{told}"
         return None
 
     def command(self, word: str, detail: int) -> str | None:

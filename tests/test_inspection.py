@@ -51,6 +51,8 @@ AUTHOR
         ("l‸s -l", Subject("ls", "ls")),
         ("ls -l‸", Subject("ls", "-l")),
         ("git com‸mit -m x", Subject("git", "commit")),
+        ("git commit -m‸ x", Subject("git", "-m", "commit")),
+        ("'l's‸ x", Subject("ls", "ls")),
         ("a | grep‸", Subject("grep", "grep")),
         ("sudo l‸s", Subject("ls", "ls")),
         ("X=1 make‸", Subject("make", "make")),
@@ -153,6 +155,9 @@ def test_without_a_session_a_command_has_its_page_and_an_option_its_lines() -> N
     assert "\x1b" not in page and "\b" not in page
     assert shown("ls -l", None).startswith("ls -l\n")
     assert shown("ls", None, "fish")
+    if git := shown("git commit", None):
+        assert "git-commit" in git
+        assert shown("git commit x --amend", None).startswith("git commit --amend\n")
 
 
 @pytest.mark.kernel

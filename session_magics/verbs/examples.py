@@ -25,6 +25,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "list": ("", "--label run=1"),
     "tail": ("web", "web -n 100", "web -f"),
+    "history": ("", "build -n 10", "build --failed"),
     "show": ("web", "web --rows 12", "web --read-only"),
     "snapshot": ("web --html",),
     "send": ("repl print(6 * 7)", "repl --key C-d", "menu --no-enter 2"),
