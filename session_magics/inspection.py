@@ -117,12 +117,11 @@ class Shell:
         return {name: value for name, _, value in pairs if value.strip()}
 
     def _live(self, body: str) -> list[bytes] | None:
-        """What the session's shell answers; None while it cannot."""
+        """What the session's shell answers; None while it cannot, which a busy one says at once."""
         if self.session is None:
             return None
         with contextlib.suppress(SessionError, OSError):
-            if self.session.begun() is None:
-                return list(run_hidden(self.session, report(body, self.dialect), limit=ANSWER_LIMIT).records)
+            return list(run_hidden(self.session, report(body, self.dialect), limit=ANSWER_LIMIT).records)
         return None
 
     def _fresh(self, body: str) -> list[bytes]:
