@@ -134,6 +134,7 @@ def run_hidden(session: Session | Attachment, cell_text: str, *, limit: float = 
         deadline = time.monotonic() + limit
         while cell.result is None:
             if not cell.receive(deadline - time.monotonic()) and time.monotonic() >= deadline:
+                cell.interrupt()
                 raise SessionError(f"session {session.name!r} did not run a command of ours in {limit:g} s")
         return cell
     finally:

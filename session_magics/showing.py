@@ -21,6 +21,8 @@ DATA_LIMIT = 32 * 1024 * 1024
 """Bytes of one display: as much as a page takes, and a notebook can be saved with."""
 WAITING_LIMIT = 256
 """Displays that wait to be shown: where no cell looks, such as between cells, a program may make them for ever."""
+WAITING_MINUTES = 1
+"""Minutes after which one may go to make room; a cell that runs shows them in less than a second."""
 KINDS = {"display": "image", "displayHTML": "html", "displayJS": "javascript"}
 _SCRIPT = rf"""# session-magics: spools standard input for a display. Arguments: terminal, function, id.
 umask 077
@@ -30,8 +32,9 @@ tell() {{ printf '%s: %s\n' "$name" "$1" >"$tty"; [ -z "$file" ] || rm -f "$file
 [ ! -t 0 ] || tell "the data comes on standard input: $name < FILE"
 case $id in *[!A-Za-z0-9_.:-]*) id="=$(printf %s "$id" | od -An -v -tx1 | tr -d ' \n')" ;; esac
 [ ${{#id}} -le 200 ] || tell 'the id is longer than 200 characters'
-set -- "$directory"/{SCRIPT_FILE}.*
-[ $# -lt {WAITING_LIMIT} ] || tell 'not shown, as too many wait for a cell to show them'
+full() {{ set -- "$directory"/{SCRIPT_FILE}.*; [ $# -ge {WAITING_LIMIT} ]; }}
+full && find "$directory" -name '{SCRIPT_FILE}.*' -mmin +{WAITING_MINUTES} -exec rm -f {{}} +
+full && tell 'not shown, as too many wait for a cell to show them'
 trap 'rm -f "$file"; exit 130' INT TERM HUP
 file=$(mktemp "$directory/{SCRIPT_FILE}.XXXXXXXXXXXX") && head -c {DATA_LIMIT + 1} >"$file" || tell 'no room'
 [ "$(wc -c <"$file")" -le {DATA_LIMIT} ] || tell 'not shown, as it is more than {DATA_LIMIT >> 20} MB'
@@ -111,6 +114,12 @@ class Marks:
         keep = self._unfinished(data, at)
         self._held = data[keep:]
         return [*parts, data[at:keep]]
+
+    def copy(self) -> Marks:
+        """Another one that goes on from here."""
+        other = Marks()
+        other._held = self._held
+        return other
 
     def rest(self) -> bytes:
         """What was held back, as nothing comes any more."""

@@ -75,6 +75,13 @@ def test_install_binds_them_to_this_interpreter_and_remove_takes_them_away(
     assert [path.name for path in place.iterdir()] == ["mine"]
 
 
+def test_a_kernel_can_stand_under_the_name_that_notebooks_ask_for(place: Path) -> None:
+    assert main(["kernel", "install", "--name", "session-bash", "--as", "bash"]) == 0
+    spec = KernelSpecManager(kernel_dirs=[str(place)]).get_kernel_spec("bash")
+    assert (spec.language, spec.display_name, spec.argv[0]) == ("bash", "Bash (session)", sys.executable)
+    assert [one.name for one in specs.remove(place, ["bash"])] == ["bash"]
+
+
 def test_a_kernel_of_another_package_is_never_removed(place: Path) -> None:
     (place / "session-bash").mkdir(parents=True)
     (place / "session-bash" / "kernel.json").write_text('{"argv": ["other", "-f", "{connection_file}"]}')
@@ -87,6 +94,7 @@ def test_a_kernel_of_another_package_is_never_removed(place: Path) -> None:
     [
         (["install", "--name", "session-ksh"], "there is no kernel 'session-ksh'"),
         (["install", "--user", "--sys-prefix"], "give one"),
+        (["install", "--as", "bash"], "--as belongs to"),
         (["update"], "no action 'update'"),
         ([], "ACTION is missing"),
     ],

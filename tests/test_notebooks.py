@@ -12,6 +12,8 @@ import pytest
 from nbformat import NotebookNode
 
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
+# Those that are saved with their outputs, and the test of which compares them with a run: teaching/test_lesson.py.
+COMPARED = ("03-teach-shell",)
 # Seconds for one cell.
 CELL_LIMIT = 60
 
@@ -124,9 +126,9 @@ def test_papermill_stops_at_a_failing_cell(home: Path) -> None:
 
 
 @each_notebook
-def test_a_notebook_is_valid_and_carries_no_output(path: Path) -> None:
+def test_a_notebook_is_valid_and_carries_no_output_that_no_test_compares(path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
     assert (notebook.nbformat, notebook.nbformat_minor) == (4, 5)
-    assert not outputs_of(notebook)
+    assert not outputs_of(notebook) or path.stem in COMPARED
     assert not [cell.id for cell in notebook.cells if cell.get("execution_count")]

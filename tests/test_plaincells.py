@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,16 +61,31 @@ def test_no_character_is_lost_or_changed(code: str) -> None:
     assert not parts(whole(code)).plain
 
 
-@given(CELLS)
-def test_shell_text_reaches_the_magic_as_it_stands(code: str) -> None:
-    cell = parts(code)
-    if not cell.plain:
-        return
-    ran: list[tuple[str, str]] = []
+@pytest.fixture(scope="module")
+def ran() -> Iterator[tuple[InteractiveShell, list[tuple[str, str]]]]:
+    """An IPython whose cells are shell, and the cell magics that it runs."""
+    found: list[tuple[str, str]] = []
     shell = InteractiveShell()
-    shell.run_cell_magic = lambda name, line, body: ran.append((name, body))
+    shell.run_cell_magic = lambda name, line, body: found.append((name, body))
     shell.run_line_magic = lambda *_: None
-    shell.input_transformers_cleanup.insert(0, Transform())
-    exec(shell.transform_cell(code), {"get_ipython": lambda: shell})
-    body = cell.rest if code.endswith("\n") else f"{cell.rest}\n"
-    assert ran == [("sh_session", body)]
+    shell.input_transformers_cleanup.insert(0, Transform(lambda cell: None))
+    yield shell, found
+    shell.history_manager.end_session()
+
+
+@given(CELLS)
+def test_shell_text_reaches_the_magic_as_it_stands(
+    ran: tuple[InteractiveShell, list[tuple[str, str]]], code: str
+) -> None:
+    shell, found = ran
+    cell = parts(code)
+    found.clear()
+    if cell.plain:
+        exec(shell.transform_cell(code), {"get_ipython": lambda: shell})
+        assert found == [("sh_session", cell.rest if code.endswith("\n") else f"{cell.rest}\n")]
+
+
+def test_a_cell_that_asks_for_help_does_not_run(ran: tuple[InteractiveShell, list[tuple[str, str]]]) -> None:
+    transform = Transform(lambda cell: "ls" if cell == f"{LINE}ls?" else None)
+    assert transform(["%a\n", "ls?"]) == ["%a\n", "get_ipython().kernel.show_help('ls')\n"]
+    assert "sh_session" in transform(["ls ?"])[0]

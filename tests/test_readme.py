@@ -11,7 +11,7 @@ import pytest
 
 from session_magics.cli.words import VERBS as MORE_VERBS
 from session_magics.errors import UsageMistake
-from session_magics.verbs.parser import VERBS, Verb, parse_cell, parse_words, split_words, verbs
+from session_magics.verbs.parser import VERBS, HelpRequest, Verb, parse_cell, parse_words, split_words, verbs
 
 PROJECT = Path(__file__).parent.parent
 README = (PROJECT / "README.md").read_text(encoding="utf-8")
@@ -31,6 +31,14 @@ def table(of: Mapping[str, Verb]) -> str:
 def test_the_tables_of_verbs_are_the_parsers(mark: str, of: Mapping[str, Verb]) -> None:
     written = re.search(rf"<!-- {mark} -->\n(.*?)\n<!-- /{mark} -->", README, re.S)
     assert written and written[1] == table(of), "paste this between the markers:\n" + table(of)
+
+
+def test_every_option_of_a_cell_has_a_row() -> None:
+    with pytest.raises(HelpRequest) as help_text:
+        parse_cell("--help")
+    options = set(re.findall(r"^ +(--[a-z-]+)", help_text.value.text, re.M))
+    rows = set(re.findall(r"`(--[a-z-]+)", "".join(re.findall(r"^\| `--.*?(?<!\\)\|", README, re.M))))
+    assert options and options <= rows
 
 
 @each_page
@@ -73,6 +81,8 @@ def test_what_prose_names_is_there(page: Path) -> None:
     for words, more in lines_of_ours(code):
         try:
             parse_words(words, more=more)
+        except HelpRequest:
+            pass
         except UsageMistake as mistake:
             assert "is missing" in str(mistake), mistake
 

@@ -32,7 +32,7 @@ CELLS = (
   echo "<svg xmlns='http://www.w3.org/2000/svg'><rect width='$1' height='9'/></svg>" | display "$2"
 }
 bar="bar_$RANDOM"
-for width in 10 20 30; do plot $width "$bar"; sleep 0.1; done""",
+for width in 10 20 30; do plot $width "$bar"; printf "$width%%\\r"; sleep 0.1; done""",
     """display_id="id_${RANDOM}"
 ((ii=0))
 while ((ii < 4)) ; do
@@ -62,8 +62,8 @@ def test_a_notebook_with_displays_runs_unchanged_and_is_faithful_when_it_is_expo
     image, text, line = outputs[0]
     assert image.data["image/png"] == DOT and text.text == "shown\n"
     assert re.fullmatch(r"~ · ✓ 0 · \d+ms", line.data["text/plain"])
-    svg, _ = outputs[1]
-    assert "<rect width='30'" in svg.data["image/svg+xml"]
+    svg, text, _ = outputs[1]
+    assert "<rect width='30'" in svg.data["image/svg+xml"] and text.text == "30%"
     assert [one.data["text/html"] for one in outputs[2][:2]] == ["<div>step 3</div>\n", "<p>text of its own</p>\n"]
     script, complaint, line, error = outputs[3]
     assert script.data["application/javascript"] == "console.log('two')\n" and "no-such-file" in complaint.text

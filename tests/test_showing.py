@@ -5,18 +5,23 @@ from __future__ import annotations
 import base64
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import LiveKernel, Outcome
 from live import live_kernel, until
+from session_magics.display.rich import Piece, Rich, joined, replaced
 from session_magics.display.shown import Shown, bundle, mime_type
-from session_magics.showing import DATA_LIMIT, WAITING_LIMIT, Mark, Marks, fetch
+from session_magics.showing import DATA_LIMIT, FUNCTIONS_FILE, WAITING_LIMIT, Mark, Marks, fetch
 from session_magics.text import plain
+from test_display import Clock, Played, rendered
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -88,6 +93,101 @@ def test_a_file_is_shown_once_and_no_link_is_followed(tmp_path: Path) -> None:
     assert fetch(tmp_path, Mark("display", "linklinklink", "")) is None
 
 
+# ------------------------------------------------------------------ their place
+
+
+@dataclass
+class Board:
+    """A Writer that keeps what a reader would see."""
+
+    live: bool = True
+    clearable: bool = True
+    pieces: list[Piece] = field(default_factory=list)
+
+    def append(self, text: str) -> None:
+        self.pieces.append(text)
+
+    def rewrite(self, pieces: Sequence[Piece]) -> None:
+        assert self.clearable
+        self.pieces = list(pieces)
+
+    def display(self, rich: Rich, *, again: bool = False) -> None:
+        if again:
+            assert replaced(self.pieces, rich)
+        else:
+            self.pieces.append(rich)
+
+    def notice(self, line: str) -> None:
+        raise AssertionError(line)
+
+
+def play(parts: Sequence[str], cuts: Sequence[int], board: Board, limit: int) -> list[str]:
+    """What is seen of a command that prints these parts; those in brackets are displays, the letter in it their id."""
+    with TemporaryDirectory() as name:
+        directory, output = Path(name), b""
+        (directory / FUNCTIONS_FILE).touch()
+        for number, part in enumerate(parts):
+            if part.startswith("<"):
+                (directory / f"show.{number:012}").write_text(f"{part}{number}")
+                output += b"\x1b]7788;show;displayHTML;%012d;%s\x07" % (number, part[1:-1].encode())
+            else:
+                output += part.encode()
+        played = Played(directory, Clock(), board, limit)  # type: ignore[arg-type]
+        edges = sorted({0, len(output), *(one % (len(output) + 1) for one in cuts)})
+        for begin, end in pairwise(edges):  # the last piece is seen at the end only
+            played.sink.advance(played, played._file.end)  # type: ignore[arg-type]
+            played.write(output[begin:end])
+        played.sink.finish(played, played._file.end)  # type: ignore[arg-type]
+        played.log.close()
+        played._file.close()
+        assert not [*directory.glob("show.*")]
+    return [one if isinstance(one, str) else one.data["text/html"] for one in joined(board.pieces)]
+
+
+PARTS = st.lists(
+    st.sampled_from(["a", "line\n", "5%\r", "\x1b[A", "\x1b[31mred\x1b[m", "<>", "<k>", "<l>"]), max_size=12
+)
+CUTS = st.lists(st.integers(0, 10**6), max_size=8)
+
+
+@settings(deadline=None)
+@given(PARTS, CUTS, st.sampled_from([(True, True), (True, False), (False, False)]))
+def test_text_and_displays_are_in_order_and_a_later_one_takes_the_place_of_its_id(
+    parts: list[str], cuts: list[int], kind: tuple[bool, bool]
+) -> None:
+    board = Board(*kind)
+    if board.live and not board.clearable:  # what was shown and has changed is shown once more
+        parts = [one if one.isprintable() else "line\n" for one in parts]
+    wanted, text, places = [""], "", dict[str, int]()
+    for number, part in enumerate(parts):
+        if not part.startswith("<"):
+            text += part
+        elif part in places:  # does not part the text
+            wanted[places[part]] = f"{part}{number}"
+        else:
+            wanted += [rendered(text.encode()), f"{part}{number}"]
+            text = ""
+            places |= {part: len(wanted) - 1} if part != "<>" else {}
+    assert play(parts, cuts, board, 10**6) == [
+        *filter(None, wanted),
+        *filter(None, [rendered(text.encode())]),
+    ]
+
+
+def test_a_line_that_cannot_be_drawn_again_is_there_before_the_display_behind_it() -> None:
+    cuts = [3, 6, 9, 60]
+    shown = play(["5%\r", "9%\n", "<>", "line\n"], cuts, Board(clearable=False), 10**6)
+    assert shown == ["5%\n9%\n", "<>2", "line\n"]
+
+
+@settings(deadline=None)
+@given(PARTS, CUTS, st.booleans(), st.integers(0, 60))
+def test_no_display_is_lost_where_text_is_left_out(parts: list[str], cuts: list[int], live: bool, limit: int) -> None:
+    shown = play(parts, cuts, Board(live=live, clearable=live), limit)
+    ids = [part for part in parts if part in ("<k>", "<l>")]
+    assert sum(one.startswith("<") for one in shown) == parts.count("<>") + len(set(ids))
+
+
 # ------------------------------------------------------------------ in a kernel
 
 
@@ -122,9 +222,12 @@ def test_a_display_stands_between_the_text_before_and_after(shared: LiveKernel, 
 
 @pytest.mark.kernel
 def test_an_id_updates_in_place_within_one_run_of_a_cell(shared: LiveKernel) -> None:
-    code = '%%sh_session ids\nfor n in 1 2 3; do echo $n; echo "<i>$n</i>" | displayHTML same; sleep 0.1; done'
-    assert shapes(shared.run(code)) == ["1\n", "<i>3</i>\n", "2\n3\n"]
-    assert shapes(shared.run(code)) == ["1\n", "<i>3</i>\n", "2\n3\n"]
+    code = """%%sh_session ids
+for n in 1 2 3; do echo $n; echo "<i>${more-}$n</i>" | displayHTML same; sleep 0.1; done; more=4"""
+    first = shared.run(code)
+    assert shapes(first) == ["1\n", "<i>3</i>\n", "2\n3\n"]
+    assert shapes(shared.run(code)) == ["1\n", "<i>43</i>\n", "2\n3\n"]
+    assert shapes(first)[1] == "<i>3</i>\n"  # which its page may show elsewhere
 
 
 @pytest.mark.kernel
@@ -186,6 +289,15 @@ def test_a_shell_that_was_started_anew_has_the_functions_too(shared: LiveKernel)
 
 
 @pytest.mark.kernel
+def test_an_interrupt_while_data_comes_leaves_nothing(shared: LiveKernel) -> None:
+    outcome = shared.run("%%sh_session stopped\n{ echo x; sleep 60; } | displayHTML", interrupt_after=0.3)
+    assert "".join(shapes(outcome)).strip() == "" and outcome.error.startswith("CellInterrupted")
+    place = "Registry().get('stopped').directory"
+    left = shared.run(f"from session_magics import Registry; print([*{place}.glob('show.*')])")
+    assert left.text == "[]\n"
+
+
+@pytest.mark.kernel
 def test_files_that_nobody_shows_are_few_and_those_that_are_shown_go(shared: LiveKernel) -> None:
     shared.run("%%sh_session many\necho x | displayHTML")
     shared.run("from session_magics import Registry; place = Registry().get('many').directory")
@@ -195,6 +307,9 @@ def test_files_that_nobody_shows_are_few_and_those_that_are_shown_go(shared: Liv
     refused = shared.run("%%sh_session many --no-raise-error\necho x | displayHTML").text
     assert refused == "displayHTML: not shown, as too many wait for a cell to show them\n"
     assert shared.run(waiting).text == f"{WAITING_LIMIT}\n"
+    shared.run("import os; [os.utime(one, (0, 0)) for one in place.glob('show.*')]")
+    assert shapes(shared.run("%%sh_session many\necho x | displayHTML")) == ["x\n"]
+    assert shared.run(waiting).text == "0\n"
 
 
 @pytest.mark.kernel

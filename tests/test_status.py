@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from conftest import LiveKernel, Outcome
 from live import live_kernel, until
+from session_magics import Registry
 from session_magics.display.status import status_line
+from session_magics.run import run_cell
 from session_magics.text.amounts import fine_time
 
 
@@ -112,3 +115,18 @@ def test_a_result_knows_when_it_was_begun_and_how_long_it_took(shared: LiveKerne
     assert " · ✗ 130 SIGINT · " in displays(stopped)[0]
     started, duration = map(float, shared.run("print(t.started, t.duration)").text.split())
     assert after <= started <= started + duration <= time.time() and 0 < duration < 60
+
+
+def test_what_a_start_up_file_takes_is_not_the_commands(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".bashrc").write_text("sleep 0.4\n")
+    registry, before = Registry(root), time.time()
+    try:
+        first = run_cell(registry.shell("slow"), "sleep 0.05")
+        second = run_cell(registry.get("slow"), "exit 3", check=False)
+    finally:
+        registry.stop_all(now=True)
+    assert first.started - before >= 0.4 and first.duration >= 0.05
+    assert first.started + first.duration <= second.started <= second.started + second.duration <= time.time()

@@ -24,6 +24,8 @@ from session_magics.verbs.progress import on_terminal
 
 if TYPE_CHECKING:
     from session_magics.kernel.specs import KernelSpec
+    from session_magics.recording.formats import Cast
+    from session_magics.recording.playing import Settings
 
 HIDDEN = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160)), "�")
 """Control characters in names of programs and directories: a terminal would obey them."""
@@ -32,12 +34,15 @@ HIDDEN = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160)), "�")
 class Desk(Verbs):
     """The common verbs, and those of the command line, over the user's registry."""
 
+    _most_played = None
+
     def __init__(self) -> None:
         self._follows_json = False
         registry = Registry()
         shows = sys.stdin.isatty() and sys.stdout.isatty()
         line = on_terminal(sys.stderr) if sys.stderr.isatty() else None
-        super().__init__(registry, self._print, self._live if shows else None, line)
+        live, player = (self._live, self._played) if shows else (None, None)
+        super().__init__(registry, self._print, live, line, player=player)
 
     def carry_out(self, words: Namespace) -> int:
         """Do it and print what it gives; the exit status."""
@@ -92,6 +97,12 @@ class Desk(Verbs):
             return session.snapshot()
         return attach(session, read_only=read_only)
 
+    @staticmethod
+    def _played(cast: Cast, _title: str, settings: Settings) -> int:
+        from session_magics.cli.playing import play
+
+        return play(cast, settings)
+
     def _doctor(self, words: Namespace) -> str:
         return super()._doctor(words).replace("%session ", f"{PROGRAM} ")
 
@@ -108,7 +119,9 @@ class Desk(Verbs):
         if words.action == "list":
             return specs.installed()
         place = specs.directory(sys.prefix if words.sys_prefix else words.prefix)
-        return (specs.install if words.action == "install" else specs.remove)(place, words.names)
+        if words.action == "remove":
+            return specs.remove(place, words.names)
+        return specs.install(place, words.names, words.called)
 
 
 def _text(value: object) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Mapping
 
+from session_magics.model import check_name
 from session_magics.verbs import options as kind
 from session_magics.verbs.options import OptionParser
 from session_magics.verbs.words import Verb
@@ -33,6 +34,8 @@ def _kernel_options(parser: OptionParser) -> None:
     parser.option("--prefix", metavar="DIR", type=kind.nonempty, help="into DIR/share/jupyter/kernels")
     name_help = "this kernel alone, such as session-zsh; may be repeated"
     parser.option("--name", metavar="NAME", dest="names", action="append", default=[], help=name_help)
+    as_help = "install it under another name, such as bash, which notebooks of bash_kernel ask for"
+    parser.option("--as", metavar="NAME", dest="called", type=check_name, help=as_help)
 
 
 def _finish_kernel(parser: OptionParser, call: Namespace) -> None:
@@ -40,6 +43,8 @@ def _finish_kernel(parser: OptionParser, call: Namespace) -> None:
         parser.misuse(f"no action {call.action[:40]!r} with kernels")
     if call.user + call.sys_prefix + (call.prefix is not None) > 1:
         parser.error("--user, --sys-prefix and --prefix are different places: give one")
+    if call.called is not None and (call.action != "install" or len(call.names) != 1):
+        parser.error("--as belongs to install --name NAME, which says what it is another name of")
 
 
 VERBS: Mapping[str, Verb] = {
@@ -56,7 +61,7 @@ VERBS: Mapping[str, Verb] = {
         finish=_finish_completion,
     ),
     "kernel": Verb(
-        "|".join(KERNEL_ACTIONS) + " [--user|--sys-prefix|--prefix DIR] [--name NAME]…",
+        "|".join(KERNEL_ACTIONS) + " [--user|--sys-prefix|--prefix DIR] [--name NAME]… [--as NAME]",
         "install kernels whose plain cells are shell, or take them away again",
         _kernel_options,
         ("action",),

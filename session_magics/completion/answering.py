@@ -1,4 +1,4 @@
-"""From a cell and a cursor to completions: whom to ask, and how what is answered is written at its place."""
+"""From a cell and a cursor to completions: whom to ask, and how long to wait."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 import psutil
 
-from session_magics.completion import MOST_ITEMS, Completion, Completions
-from session_magics.completion.asking import Answer, answers, last_piece, question
+from session_magics.completion import Completions
+from session_magics.completion.asking import KNOWN, Answer, answers, question
 from session_magics.completion.lexing import Place, place
 from session_magics.completion.sideshell import asked_aside
-from session_magics.completion.words import Word, escaped
-from session_magics.errors import SessionError
+from session_magics.completion.writing import written
+from session_magics.errors import SessionBusy, SessionError, UsageMistake
 from session_magics.model import SessionInfo
 from session_magics.programs import find_shell
 from session_magics.run import run_hidden
@@ -23,22 +23,22 @@ from session_magics.session import Session
 
 ANSWER_LIMIT = 0.15
 """Seconds that a page is kept waiting at most."""
-SHOWN_AS = {"reply": "", "word": "", "name": "file", "named-directory": "directory"}
-KNOWN = "known-"
-"""Kinds that begin so are for later, when the shell is busy."""
-PATHS = frozenset(("file", "directory", "name", "named-directory"))
 
 
 class Completer:
-    """Completes shell text. Remembers of each session what it needs while that is busy; for one thread at a time."""
+    """Completes shell text. Remembers of each session what it needs while that is busy; for one thread at a time.
 
-    def __init__(self) -> None:
+    ``limit``: seconds for an answer; what is not known by then is left out.
+    """
+
+    def __init__(self, limit: float = ANSWER_LIMIT) -> None:
+        self._limit = limit
         self._known: dict[str, Known] = {}
 
     def complete(
         self, body: str, cursor: int, session: Session | None, program: str, cwd: str | None = None
     ) -> Completions:
-        """What could stand at the cursor of a cell's text; answers within a fraction of a second, whatever happens.
+        """What could stand at the cursor of a cell's text.
 
         Args:
             body: the text of the cell.
@@ -47,32 +47,27 @@ class Completer:
             program: the shell, by name or path, if there is no session.
             cwd: the directory in which it would begin, if there is no session; None: the present one.
         """
-        if session is not None and (info := session.info()).shell is not None and info.running:
-            found = _place(body, cursor, info.shell)
-            if found.kind == "nothing":
-                return Completions(cursor, cursor)
-            try:
-                records = run_hidden(session, question(found, body, info.shell), limit=ANSWER_LIMIT).records
-            except SessionError:
-                return written(found, cursor, self._while_busy(info, found, body))
-            given = answers(records)
-            self._known[info.id] = Known.of(given)
-            return written(found, cursor, given)
-        path, dialect = find_shell(program)
-        found = _place(body, cursor, dialect)
+        found = place(body, cursor)
         if found.kind == "nothing":
             return Completions(cursor, cursor)
-        return written(found, cursor, _aside(path, question(found, body, dialect), cwd))
+        asked = _Asked(found, body, time.monotonic() + self._limit)
+        if session is not None and (info := session.info()).shell is not None and info.running:
+            return written(found, cursor, self._of_session(asked, session, info, info.shell))
+        path, dialect = find_shell(program)
+        return written(found, cursor, asked.aside(path, dialect, cwd))
 
-    def _while_busy(self, info: SessionInfo, found: Place, body: str) -> list[Answer]:
-        """Of a busy session: what a fresh shell in its directory says, and what was known."""
+    def _of_session(self, asked: _Asked, session: Session, info: SessionInfo, dialect: str) -> list[Answer]:
         known = self._known.get(info.id, Known())
-        given = known.fitting(found)
-        if info.on is None and info.shell is not None and info.pid is not None:
-            with contextlib.suppress(psutil.Error):
-                cwd = psutil.Process(info.pid).cwd()
-                given += _aside(info.argv[0], question(found, body, info.shell), cwd, known.path)
-        return given
+        try:
+            given = answers(run_hidden(session, asked.text(dialect), limit=asked.left).records)
+        except SessionBusy:
+            given = known.fitting(asked.found)
+            cwd = _directory(info)
+            return given if cwd is None else given + asked.aside(info.argv[0], dialect, cwd, known.path)
+        except SessionError:  # it does not answer in time
+            return known.fitting(asked.found)
+        self._known[info.id] = Known.of(given)
+        return given if info.on else asked.with_programmable(given, dialect, _directory(info))
 
 
 @dataclass(frozen=True)
@@ -95,52 +90,43 @@ class Known:
         return [one for one in names if one.kind in kinds and one.text.startswith(found.word.literal or "")]
 
 
-def _aside(program: str, text: str, cwd: str | None, path: str | None = None) -> list[Answer]:
-    deadline = time.monotonic() + ANSWER_LIMIT
-    return answers(asked_aside(program, text, cwd or os.getcwd(), deadline, path))
+@dataclass(frozen=True)
+class _Asked:
+    """One question, and until when it is to be answered."""
+
+    found: Place
+    body: str
+    deadline: float
+
+    @property
+    def left(self) -> float:
+        """Seconds."""
+        return max(0.0, self.deadline - time.monotonic())
+
+    def text(self, dialect: str) -> str:
+        """What a shell is given to run."""
+        return question(self.found, self.body, dialect, self.left)
+
+    def aside(self, program: str, dialect: str, cwd: str | None, path: str | None = None) -> list[Answer]:
+        """What a fresh shell says."""
+        given = self._fresh(program, self.text(dialect), cwd, path)
+        return self.with_programmable(given, dialect, cwd)
+
+    def with_programmable(self, given: list[Answer], dialect: str, cwd: str | None) -> list[Answer]:
+        """For shells that know nothing of a command's own words: those that bash knows come in place of files."""
+        if dialect in ("zsh", "sh") and self.found.kind == "argument" and self.left:
+            with contextlib.suppress(UsageMistake):
+                text = question(self.found, self.body, "bash", self.left, files=False)
+                replies = self._fresh(find_shell("bash")[0], text, cwd, None)
+                return [one for one in replies if one.kind in ("reply", "word")] or given
+        return given
+
+    def _fresh(self, program: str, text: str, cwd: str | None, path: str | None) -> list[Answer]:
+        return answers(asked_aside(program, text, cwd or os.getcwd(), self.deadline, path))
 
 
-def _place(body: str, cursor: int, dialect: str) -> Place:
-    return place(body, cursor)
-
-
-# ------------------------------------------------------------------ written at their place
-
-
-def written(found: Place, cursor: int, known: Iterable[Answer]) -> Completions:
-    """The answers as texts that can be inserted, sorted, each once."""
-    texts: dict[str, tuple[int, Completion]] = {}
-    for answer in known:
-        if answer.kind.startswith((KNOWN, "path")):
-            continue
-        start, text = _written(found.word, answer)
-        kind = SHOWN_AS.get(answer.kind, answer.kind)
-        texts.setdefault(f"{start} {text}", (start, Completion(text, kind, answer.help)))
-    start = min((start for start, _ in texts.values()), default=cursor - found.word.start)
-    items = [Completion(found.word.raw[start:at] + one.text, one.kind, one.help) for at, one in texts.values()]
-    items.sort(key=lambda one: (one.text.casefold(), one.text))
-    return Completions(found.word.start + start, cursor, tuple(items[:MOST_ITEMS]))
-
-
-def _written(word: Word, answer: Answer) -> tuple[int, str]:
-    """Where in the raw word the text begins, and the text."""
-    if answer.kind == "user":
-        return 0, f"~{answer.text}/"
-    if answer.kind == "job":
-        return 0, f"%{answer.text}"
-    if answer.kind in PATHS:
-        return _written_path(word, answer)
-    if answer.kind in ("reply", "word"):
-        return len(word.raw) - len(last_piece(word)), answer.text.removesuffix(" ")
-    return 0, answer.text
-
-
-def _written_path(word: Word, answer: Answer) -> tuple[int, str]:
-    """The last component, in the quotes that are open."""
-    name = answer.text.rstrip("/").rpartition("/")[2] if word.slash else answer.text.rstrip("/")
-    start = word.slash
-    if not word.slash and answer.kind.startswith("name"):
-        start = len(word.raw) - len(last_piece(word))
-    opening = word.quote if word.quote and word.quote_start >= start else ""
-    ending = "/" if answer.kind.endswith("directory") else ""
-    return start, opening + escaped(name, word.quote) + ending
+def _directory(info: SessionInfo) -> str | None:
+    """The present directory of a shell on this machine."""
+    with contextlib.suppress(psutil.Error):
+        return psutil.Process(info.pid).cwd() if info.pid is not None and info.on is None else None
+    return None

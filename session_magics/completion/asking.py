@@ -12,12 +12,14 @@ from session_magics.completion.lexing import Place
 from session_magics.completion.words import Part, Word
 from session_magics.variables import OWN_PREFIX, quoted
 
-SHELL_LIMIT = 0.11
-"""Seconds for the shell's own completion; whoever waits for the answer gives up a little later."""
+SHELL_SHARE = 0.6
+"""Of the time that there is, what a command's own completion may take; files are listed in the rest."""
 DIRECTORIES_ONLY = frozenset(("cd", "pushd", "rmdir"))
 JOB_COMMANDS = frozenset(("bg", "disown", "fg", "jobs", "kill", "wait"))
 BREAKS = re.compile(r"[=:]+|[^=:]+")
 """Where bash parts the words that it gives to completion functions."""
+KNOWN = "known-"
+"""Kinds that begin so are for later, when the shell is busy."""
 SINGLE = frozenset(("file", "directory", "name", "named-directory", "reply", "path"))
 """Kinds of record that hold one name; the others hold one a line."""
 
@@ -50,13 +52,51 @@ def script(dialect: str) -> str:
     return text.replace("__sm_most=1000", f"__sm_most={MOST_ITEMS}")
 
 
-def question(place: Place, text: str, dialect: str) -> str:
-    """Shell text that has a shell of that kind tell all that could stand at the place; ``text`` is the cell's."""
-    return _FRAME[dialect].format(script=quoted(f"{script(dialect)}\n{_call(place, text, dialect)}", dialect))
+def question(place: Place, text: str, dialect: str, limit: float, *, files: bool = True) -> str:
+    """Shell text that has a shell of that kind tell all that could stand at the place; ``text`` is the cell's.
+
+    ``limit``: seconds in which the answer is wanted. ``files``: whether files are among the arguments that are.
+    """
+    if dialect == "fish":
+        return _fish_question(place, text)
+    whole = f"{script(dialect)}\n{_call(place, text, dialect, limit * SHELL_SHARE, files=files)}"
+    return _FRAME[dialect].format(script=quoted(whole, dialect))
 
 
-def _call(place: Place, text: str, dialect: str) -> str:
-    word, limited = place.word, f"{OWN_PREFIX}limited {SHELL_LIMIT} {OWN_PREFIX}"
+def _fish_question(place: Place, text: str) -> str:
+    """fish completes everything by itself, and has no subshells: nothing is set there that would stay."""
+    word = place.word
+    pattern = quoted("^" + re.escape(word.literal or ""), "fish")
+    if place.kind == "variable":
+        tell = _told_by_fish("variable", f"builtin set -n | builtin string match -er -- {pattern}")
+    elif place.kind == "command" and not word.slash:  # fish itself would look up what each command is for
+        tell = "".join(
+            _told_by_fish(kind, f"{names} | builtin string match -er -- {pattern}")
+            for kind, names in (
+                ("function", "builtin functions -n | builtin string split ', '"),
+                ("builtin", "builtin builtin -n"),
+                ("command", _FISH_COMMANDS.format(begin=quoted(word.literal or "", "fish"))),
+            )
+        )
+    else:
+        begin = word.start if place.kind in ("command", "user") else place.before[0].start if place.before else None
+        line = f"ls {word.raw}" if begin is None else text[begin : word.start + len(word.raw)]
+        tell = _told_by_fish("given", f"builtin complete --do-complete={quoted(line, 'fish')}")
+    return f"begin\n{script('fish')}{tell}end </dev/null >$__sm_fifo 2>/dev/null"
+
+
+_FISH_COMMANDS = (
+    "begin; builtin set -l __sm_one; for __sm_one in $PATH/{begin}*;"
+    " builtin test -x $__sm_one; and builtin string replace -r '.*/' '' -- $__sm_one; end; end"
+)
+
+
+def _told_by_fish(kind: str, names: str) -> str:
+    return rf"builtin printf '\001G\t0\t{kind}\t%s\0' ({names} | builtin string collect)" + "\n"
+
+
+def _call(place: Place, text: str, dialect: str, limit: float, *, files: bool) -> str:
+    word, limited = place.word, f"{OWN_PREFIX}limited {limit:.3f} {OWN_PREFIX}"
     written = quoted(word.literal or "", dialect)
     match place.kind:
         case "variable":
@@ -74,15 +114,17 @@ def _call(place: Place, text: str, dialect: str) -> str:
             if name in JOB_COMMANDS and word.raw[:1] == "%":
                 call = f"{OWN_PREFIX}jobs {quoted(word.raw[1:], dialect)}"
             else:
-                which = "directories" if name in DIRECTORIES_ONLY else "all"
-                arguments = f"{_directory(word, dialect, which)} {_current(word, dialect)} {quoted(name, dialect)}"
-                call = f"{_words(place, text, dialect)}\n{limited}arguments {arguments}"
+                which = "none" if not files else "directories" if name in DIRECTORIES_ONLY else "all"
+                named = _directory(word, dialect, which)
+                arguments = f"{named} {_current(word, dialect)} {quoted(name, dialect)}"
+                instead = f"{{ {OWN_PREFIX}files {named}; {OWN_PREFIX}sweep; }}"
+                call = f"{_words(place, text, dialect)}\n{limited}arguments {arguments} || {instead}"
     return f"{OWN_PREFIX}snapshot\n{call}"
 
 
 def _directory(word: Word, dialect: str, which: str = "") -> str:
     """Three words of shell text, or two: the directory, its expansions still to be made, the name's begin, which."""
-    path = word.path()
+    path = (_piece(word) if which else word).path()
     if path is None:
         return "'' '' none" if which else "/dev/null/ ''"
     parts, name = path
@@ -111,6 +153,19 @@ def last_piece(word: Word) -> str:
     return re.split(r"[=:]", word.raw)[-1]
 
 
+def _piece(word: Word) -> Word:
+    """The last piece of a word, as a word."""
+    raw = last_piece(word)
+    if raw == word.raw:
+        return word
+    home = re.match(r"~[\w.-]*(?=/)", raw)
+    piece = Word(0, raw)
+    if home is not None:
+        piece.add("tilde", home[0])
+    piece.add("text", raw[home.end() if home else 0 :])
+    return piece
+
+
 def _current(word: Word, dialect: str) -> str:
     return quoted(last_piece(word) if word.plain else (word.literal or ""), dialect)
 
@@ -137,7 +192,8 @@ def _words(place: Place, text: str, dialect: str) -> str:
 
 # Everything of ours happens in a subshell, and is parsed there: what the shell itself parses are these few words.
 _FRAME: Mapping[str, str] = {
-    "bash": "( \\builtin set +eux\n\\builtin trap - DEBUG ERR RETURN\n\\builtin shopt -u expand_aliases\n"
+    "bash": "( \\builtin set +eux\n\\builtin trap - DEBUG ERR RETURN\n"
+    "\\builtin shopt -u expand_aliases\n\\builtin shopt -s extglob\n"
     "\\builtin eval {script} ) >/dev/null 2>&1",
     "zsh": "( \\builtin \\emulate \\-R \\zsh\n\\builtin \\set \\+eux\n\\builtin \\trap \\- \\DEBUG \\ZERR\n"
     "\\builtin \\unsetopt \\aliases\n\\builtin \\eval {script} ) >/dev/null 2>&1",

@@ -2,7 +2,7 @@
 # Everything is told through the holder's FIFO: a record is a kind, a tab, and names (one, or one a line).
 IFS=$' \t\n'
 builtin shopt -u failglob nocaseglob dotglob globstar
-builtin shopt -s nullglob
+builtin shopt -s nullglob extglob
 builtin set +fnv
 __sm_most=1000
 COMP_WORDBREAKS=$' \t\n"\'><=;|&(:'
@@ -19,10 +19,16 @@ __sm_list() { # KIND COMPGEN-OPTIONS…
   { __sm_w '\001G\t0\t%s\t' "$kind"; builtin compgen "$@"; __sm_w '\0'; } >"$__sm_fifo"
 }
 
-__sm_files() { # DIRECTORY NAME WHICH: names in the directory that begin so; WHICH: all, directories, programs
-  [ "$3" = none ] && return
-  local one files=() directories=() every=("$1$2"*)
-  [ "$3" = all ] && every=("${every[@]:0:__sm_most}")
+__sm_files() { # DIRECTORY NAME WHICH [EXTENSIONS]: names in the directory that begin so
+  local one files=() directories=() every
+  case $3 in
+    none) return ;;
+    all) if [ "${4-}" ]; then every=("$1$2"*.@($4) "$1$2"*/); else every=("$1$2"*); fi ;;
+    directories) every=("$1$2"*/) ;;
+    programs) every=("$1$2"*) ;;
+  esac
+  [ "$3" = programs ] || every=("${every[@]:0:__sm_most}")
+  every=("${every[@]%/}")
   for one in "${every[@]}"; do
     case ${one##*/} in . | ..) continue ;; esac
     if [ -d "$one" ]; then
@@ -134,6 +140,17 @@ __sm_unalias() { # if the command is an alias, put what it stands for into its p
   COMP_WORDS=("${words[@]}" "${COMP_WORDS[@]:1}") __sm_name=${words[0]}
 }
 
+__sm_own_files() { # bash-completion's way to complete files, which is slow and knows no quotes, is replaced by ours
+  _filedir() {
+    __sm_wanted=all __sm_extensions=
+    case ${1-} in
+      -d) __sm_wanted=directories ;;
+      ?*) __sm_extensions="$1|${1^^}" ;;
+    esac
+  }
+  _comp_compgen_filedir() { _filedir "$@"; }
+}
+
 __sm_programmable() { # CURRENT: whether the command has a completion of its own; what that gives is told
   local previous found
   __sm_specified "$__sm_name" || {
@@ -143,6 +160,7 @@ __sm_programmable() { # CURRENT: whether the command has a completion of its own
   previous=${COMP_WORDS[COMP_CWORD - 1]} COMPREPLY=()
   [ "${#__sm_actions[@]}" -eq 0 ] || __sm_list word "${__sm_actions[@]}" -- "$1"
   if [ "$__sm_function" ]; then
+    { builtin declare -F _filedir || builtin declare -F _comp_compgen_filedir; } && __sm_own_files
     "$__sm_function" "$__sm_name" "$1" "$previous"
   elif [ "$__sm_program" ]; then
     export COMP_LINE COMP_POINT COMP_TYPE COMP_KEY
@@ -159,15 +177,20 @@ __sm_programmable() { # CURRENT: whether the command has a completion of its own
 
 __sm_arguments() { # DIRECTORY NAME WHICH CURRENT COMMAND; COMP_WORDS and the others are set
   local which=$3
-  __sm_name=$5 COMPREPLY=() __sm_options=' default '
+  __sm_name=$5 COMPREPLY=() __sm_options=' default ' __sm_wanted= __sm_extensions=
   if builtin shopt -q progcomp && [ "$__sm_name" ] && __sm_programmable "$4"; then
-    case ${#COMPREPLY[@]}$__sm_options in
+    [ "$which" = none ] || case $__sm_wanted in
+      directories) which=directories ;;
+      all) ;;
+      *) false ;;
+    esac || case ${#COMPREPLY[@]}$__sm_options in
       *' plusdirs '* | '0 '*' dirnames '*) which=directories ;;
       '0 '*' default '* | '0 '*' bashdefault '* | '0 '*' filenames '*) ;;
       *) return ;;
     esac
   fi
-  __sm_files "$1" "$2" "$which"
+  __sm_files "$1" "$2" "$which" "$__sm_extensions"
+  return 0
 }
 
 # ---- no longer than that
@@ -177,10 +200,14 @@ __sm_limited() { # SECONDS COMMAND…
   shift
   if [ "${BASH_VERSINFO[0]}" -lt 4 ]; then
     "$@" </dev/null
-    return
+    return 0
   fi
   coproc __SM { "$@" </dev/null >/dev/null 2>&1; builtin echo; }
   builtin read -r -t "$limit" -u "${__SM[0]}" _ && return
   builtin kill -KILL "$__SM_PID"
+  return 1
+}
+
+__sm_sweep() { # end what the command has started, unless it cannot be told from the shell's own group
   [ "$(ps -o pgid= -p "$BASHPID")" -eq "$BASHPID" ] && builtin trap '' TERM && builtin kill -TERM 0
 }

@@ -62,7 +62,10 @@ __sm_commands() { # BEGINNING
 __sm_variables() { __sm_some variable "$1" $(__sm_names); }
 __sm_users() { __sm_some user "$1" $(cut -d: -f1 /etc/passwd); }
 __sm_jobs() { :; }
-__sm_arguments() { __sm_files "$1" "$2" "$3"; }
+__sm_arguments() {
+  __sm_files "$1" "$2" "$3"
+  return 0
+}
 __sm_limited() {
   shift
   "$@"

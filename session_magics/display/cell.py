@@ -12,7 +12,7 @@ from session_magics.display.rich import Piece, Rich, replaced
 from session_magics.display.shown import Shown
 from session_magics.model import CellResult
 from session_magics.shell import Cell
-from session_magics.showing import Mark, Marks
+from session_magics.showing import FUNCTIONS_FILE, Mark, Marks
 from session_magics.text import Append, LineModel, Rewrite
 
 LIMIT = 2_000_000
@@ -68,7 +68,7 @@ class CellOutput:
         self._updates: dict[str, Rich] = {}  # by key, what is to be shown in an earlier one's place
         self._position: int | None = None
         self._head: int | None = None
-        self._beyond = 0  # how far displays were looked for behind it
+        self._beyond: tuple[int, Marks] | None = None  # how far displays were looked for behind it
         self._lost = 0
         self._next = -math.inf
         self._messages = 0
@@ -82,8 +82,7 @@ class CellOutput:
     def advance(self, cell: Cell, upto: int) -> None:
         """See Sink. Beyond the first half nothing is shown before the end."""
         self._feed(cell, self._live_end(cell, upto))
-        if self._head is not None:
-            self._show_beyond(cell, upto)
+        self._show_beyond(cell, upto)
         if self._writer.live:
             self._emit()
 
@@ -120,19 +119,25 @@ class CellOutput:
         self._lost += max(0, upto - position)
         self._position = max(position, upto)
 
-    def _take(self, cell: Cell, data: bytes, *, text: bool = True) -> None:
+    def _take(self, cell: Cell, data: bytes) -> None:
         """Feed the model, and show what a function of the shell wants to be shown here."""
         for part in self._marks.feed(data):
             if isinstance(part, Mark):
                 self._show(cell, part)
-            elif text:
+            else:
                 self._model.feed(part)
 
     def _show_beyond(self, cell: Cell, upto: int) -> None:
         """Show the displays in output of which the text waits for the end, or is not shown."""
-        for offset, data in cell.log.read(max(self._beyond, self._head or 0), upto):
-            self._take(cell, data, text=False)
-            self._beyond = offset + len(data)
+        if self._head is None or not (cell.log.directory / FUNCTIONS_FILE).exists():
+            return
+        position, marks = self._beyond or (self._head, self._marks.copy())
+        for offset, data in cell.log.read(position, upto):
+            position = offset + len(data)
+            for part in marks.feed(data):
+                if isinstance(part, Mark):
+                    self._show(cell, part)
+        self._beyond = position, marks
 
     def _show(self, cell: Cell, mark: Mark) -> None:
         self._shown = self._shown or Shown(cell.log.directory)

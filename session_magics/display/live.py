@@ -85,7 +85,7 @@ class Curtain:
                 self._writer.display(piece)
 
     def rise(self) -> None:
-        """Show all text, in place of whatever is there."""
+        """Show all there is, in place of whatever is there; JavaScript, whose output was cleared, runs once more."""
         self.down = False
         self._writer.rewrite(joined(self._pieces))
         for line in self._notices:

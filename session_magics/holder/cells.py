@@ -261,7 +261,9 @@ class Shell:
         if active is None or finished is None:
             return
         self.cwd = finished.cwd
-        self._flags, self._traps = active.flags, active.traps
+        self._flags = active.flags
+        if not (active.request.hidden and active.cell.traps):  # a command of ours sets none, and may not see all
+            self._traps = active.traps
         self._conclude(active, finished)
 
     def _conclude(self, active: Active, finished: Finished) -> None:

@@ -49,7 +49,7 @@ class Holder:
         self.loop = Loop()
         self.generation = launch.generation
         self.size = launch.size
-        self.log = LogWriter(".", cap=launch.cap or LOG_CAP)
+        self.log = LogWriter(".", cap=launch.cap or LOG_CAP, timed=True)
         self.server = Server(self.loop, Requests(self).handle)
         self.terminal: Terminal | None = None
         self.shell: Shell | None = None

@@ -16,6 +16,12 @@ INDEX_TAIL = 4096
 EVENT_START = b'{"at": '
 DISK_RETRY = 1.0
 """Seconds between tries to write after the disk refused."""
+QUIET = 0.5
+"""Seconds without output that the index tells of; readers take what comes between two times of it for steady."""
+STEADY = 10.0
+"""Seconds between two times in the index while output never pauses, and at which it may have one more."""
+TIMES = 200
+"""Times that may come closer together: with one each ``STEADY`` seconds an hour of output costs 40 KB at most."""
 
 
 def segment_name(offset: int) -> str:
@@ -30,7 +36,8 @@ class LogWriter:
     next segment begins after them, so that readers see the gap to the byte.
     """
 
-    def __init__(self, directory: str, *, cap: int = LOG_CAP) -> None:
+    def __init__(self, directory: str, *, cap: int = LOG_CAP, timed: bool = False) -> None:
+        """``timed``: what is appended comes as it is printed, so the index is to tell when."""
         self._directory, self._cap = directory, cap
         self._segment_bytes = max(4096, cap // SEGMENTS)
         names = sorted(one for one in os.listdir(directory) if one.startswith("log.") and one[4:].isdigit())
@@ -44,6 +51,11 @@ class LogWriter:
         self._torn = False
         self._dropped = 0
         self._retry_at = 0.0
+        self._timed = timed
+        self._heard = self._counted = time.time()
+        self._due = 0.0
+        self._left = float(TIMES)
+        self._told = self.end  # the offset of the last time in the index
 
     def _last_offset(self) -> int:
         """The offset of the last event: behind the last segment where a full disk cost the end of an earlier one."""
@@ -54,6 +66,11 @@ class LogWriter:
     def append(self, data: bytes) -> None:
         """Take bytes; never raises for a disk that is full or broken, but counts and marks what is lost."""
         at, length = 0, len(data)
+        if self._timed:
+            now = time.time()
+            silence, self._heard = now - self._heard, now
+            if now >= self._due or not 0 <= silence < QUIET:
+                self._tell_time(now, silence)
         if self._dropped and time.monotonic() < self._retry_at:
             self._lose(length)
             return
@@ -117,8 +134,25 @@ class LogWriter:
 
     def event(self, kind: str, at: int | None = None, **data: str | int | float | bool | None) -> None:
         """Add a line to the index; lost without a word if the disk is full, as the log's offsets still hold."""
-        line = to_json({"at": self.end if at is None else at, "t": time.time(), "kind": kind, **data}) + b"\n"
-        self.copy_events(line)
+        now = time.time()
+        if self._timed:
+            if self.end > self._told and now - self._heard >= QUIET:
+                data["idle"] = round(now - self._heard, 3)
+            self._told = self.end
+        self.copy_events(to_json({"at": self.end if at is None else at, "t": now, "kind": kind, **data}) + b"\n")
+
+    def _tell_time(self, now: float, silence: float) -> None:
+        """Have the index tell that what comes next comes now, and how long nothing came, if there is room for it."""
+        self._left = min(TIMES, self._left + max(0.0, now - self._counted) / STEADY)
+        self._counted = now
+        if self._left < 1:
+            self._due = now + STEADY * (1 - self._left)
+            return
+        self._left -= 1
+        self._due = now + STEADY
+        self._told = self.end
+        idle = {"idle": round(silence, 3)} if silence >= QUIET else {}
+        self.copy_events(to_json({"at": self.end, "t": round(now, 3), "kind": "time", **idle}) + b"\n")
 
     def copy_events(self, lines: bytes) -> None:
         """Add whole lines to the index as they are."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from dataclasses import dataclass
 
@@ -12,18 +13,17 @@ VERSION_LIMIT = 2.0
 
 @dataclass(frozen=True)
 class Language:
-    """One shell language. ``version`` is shell text that prints the version."""
+    """One shell language."""
 
     name: str
     extension: str
-    version: str
     manual: str
 
     def info(self, program: str) -> dict[str, object]:
         """Jupyter's ``language_info`` for the shell at hand."""
         return {
             "name": self.name,
-            "version": _printed(program, self.version),
+            "version": _version(program),
             "mimetype": "text/x-sh",  # one for all: front ends know a mode for this one alone
             "file_extension": self.extension,
             "codemirror_mode": "shell",
@@ -33,11 +33,11 @@ class Language:
 
 
 LANGUAGES = {
-    "bash": Language("bash", ".sh", 'printf %s "$BASH_VERSION"', "https://www.gnu.org/software/bash/manual/"),
-    "zsh": Language("zsh", ".zsh", 'printf %s "$ZSH_VERSION"', "https://zsh.sourceforge.io/Doc/"),
-    "fish": Language("fish", ".fish", "printf %s $version", "https://fishshell.com/docs/current/"),
+    "bash": Language("bash", ".sh", "https://www.gnu.org/software/bash/manual/"),
+    "zsh": Language("zsh", ".zsh", "https://zsh.sourceforge.io/Doc/"),
+    "fish": Language("fish", ".fish", "https://fishshell.com/docs/current/"),
 }
-OTHER = Language("sh", ".sh", ":", "https://pubs.opengroup.org/onlinepubs/9799919799/utilities/V3_chap02.html")
+OTHER = Language("sh", ".sh", "https://pubs.opengroup.org/onlinepubs/9799919799/utilities/V3_chap02.html")
 
 
 def language(program: str) -> Language:
@@ -45,16 +45,13 @@ def language(program: str) -> Language:
     return LANGUAGES.get(os.path.basename(program), OTHER)
 
 
-def _printed(program: str, text: str) -> str:
+def _version(program: str) -> str:
+    """What the program says of itself, which no start-up file has a part in; "" where it says nothing."""
     try:
         done = subprocess.run(
-            [program, "-c", text],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=VERSION_LIMIT,
+            [program, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=VERSION_LIMIT
         )
     except (OSError, subprocess.SubprocessError):
         return ""  # it is not there; the first cell says so
-    return done.stdout.strip()
+    number = re.search(rb"\d+(?:\.\d+)+", done.stdout)
+    return number[0].decode() if number else ""

@@ -7,7 +7,9 @@ as ``%1``: a magic's name begins with a letter.
 
 from __future__ import annotations
 
+import io
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from IPython.core.inputtransformer2 import cell_magic
@@ -37,7 +39,7 @@ def parts(code: str) -> Parts:
     """Take a cell apart."""
     at = end = 0
     continued = False
-    for line in code.splitlines(keepends=True):
+    for line in _lines(code):
         magic = _MAGIC.match(line)
         if magic and magic[1] == "%%" and not continued:
             end = at  # blank lines and comments above it are no part of a cell magic
@@ -46,9 +48,14 @@ def parts(code: str) -> Parts:
         if magic or continued:
             end = at
             continued = line.rstrip("\r\n").endswith("\\")
-        elif line.strip() and not line.startswith("#"):
+        elif line.strip(" \t\r\n") and not line.startswith("#"):
             break
     return Parts(code[:end], code[end:])
+
+
+def _lines(text: str) -> list[str]:
+    """Lines as Python and shells have them; ``splitlines`` knows other line ends, such as form feeds."""
+    return list(io.StringIO(text))
 
 
 def whole(code: str) -> str:
@@ -58,16 +65,24 @@ def whole(code: str) -> str:
 
 
 class Transform:
-    """IPython's first step with a cell: lines in, lines out."""
+    """IPython's first step with a cell: lines in, lines out.
+
+    ``asks_help`` gives the word that a shell cell asks help for, instead of running; None: it does not.
+    """
 
     has_side_effects = True
     """IPython has no use for it where it only asks whether a cell is complete: that is asked of us."""
+
+    def __init__(self, asks_help: Callable[[str], str | None]) -> None:
+        self._asks_help = asks_help
 
     def __call__(self, lines: list[str]) -> list[str]:
         """Have the shell text of a cell run by ``%%sh_session``; nothing after this touches it."""
         cell = parts("".join(lines))
         if not cell.head and not cell.plain:
             return lines
+        if cell.plain and (word := self._asks_help(LINE + cell.rest)):
+            return [*_lines(cell.head), f"get_ipython().kernel.show_help({word!r})\n"]
         rest = f"{LINE}{cell.rest}" if cell.plain else cell.rest
-        magic: list[str] = cell_magic(rest.splitlines(keepends=True)) if rest.strip() else []
-        return [*cell.head.splitlines(keepends=True), *magic]
+        magic: list[str] = cell_magic(_lines(rest)) if rest.strip() else []
+        return [*_lines(cell.head), *magic]

@@ -16,6 +16,7 @@ from typing import Any
 
 from ipykernel.ipkernel import IPythonKernel
 from ipykernel.zmqshell import ZMQInteractiveShell
+from IPython.core import page
 from IPython.utils.capture import capture_output
 from traitlets import Type
 
@@ -25,7 +26,7 @@ from session_magics.kernel.languages import language
 
 HISTORY = "session_history.sqlite"
 """The file of the kernel's own history, so that it is not mixed with that of Python."""
-ON_HERE = ("status_line", "displays", "question_mark")
+ON_HERE = ("status_line", "displays")
 """Traits of the magics that are on in a shell kernel, unless a configuration says otherwise."""
 NAMED_IN_PAGE = "_jupyter_types_experimental"
 """Where front ends look for the kinds of completions."""
@@ -62,12 +63,12 @@ class ShellKernel(IPythonKernel):
     def __init__(self, **kwargs: Any) -> None:
         """Load the extension; the shell itself is started by the first cell."""
         self._gate = Gate()
+        self._languages: dict[str, dict[str, object]] = {}
         super().__init__(**kwargs)
         self.shell.ast_node_interactivity = "all"  # a line magic shows its value, also above shell text
-        self.shell.extension_manager.load_extension("session_magics")
         for trait in ON_HERE:
-            if trait not in self.shell.config.SessionMagics:
-                setattr(self.magics, trait, True)
+            self.shell.config.SessionMagics.setdefault(trait, True)
+        self.shell.extension_manager.load_extension("session_magics")
         spoken = language(self.magics.shell_program)
         self.help_links = [{"text": f"{spoken.name} manual", "url": spoken.manual}]
         for handlers in (self.shell_handlers, self.control_handlers):
@@ -82,16 +83,20 @@ class ShellKernel(IPythonKernel):
 
     def start(self) -> None:
         """See Kernel. From here on cells are shell: lines of a configuration, which were run before, are Python."""
-        self.shell.input_transformers_cleanup.insert(0, plaincells.Transform())
+        self.shell.input_transformers_cleanup.insert(0, plaincells.Transform(lambda cell: self.magics.asks_help(cell)))
         super().start()
+
+    def show_help(self, word: str) -> None:
+        """What a cell does that is ``NAME?`` alone."""
+        found = self.magics.inspect(plaincells.LINE + word, len(plaincells.LINE) + len(word))
+        if found is None:
+            print(f"nothing is known about {word!r}")
+        else:
+            page.page(found)
 
     whole = staticmethod(plaincells.whole)
 
     # ---- who we are
-
-    @functools.cached_property
-    def _languages(self) -> dict[str, dict[str, object]]:
-        return {}
 
     @property
     def language_info(self) -> dict[str, Any]:  # type: ignore[override]
@@ -202,6 +207,12 @@ class ShellKernel(IPythonKernel):
             return reply
         status, indent = self.magics.is_complete(plaincells.LINE + cell.rest)
         return {"status": status, **({"indent": indent} if status == "incomplete" else {})}
+
+    def do_history(self, *args: Any, **kwargs: Any) -> Any:
+        """See Kernel. IPython calls the session of now 0 where it gives a range; front ends know it by its number."""
+        reply = super().do_history(*args, **kwargs)
+        now = self.shell.history_manager.session_number
+        return {**reply, "history": [(session or now, *entry) for session, *entry in reply["history"]]}
 
 
 def _asked(code: str, cursor: int) -> tuple[str, int, int]:

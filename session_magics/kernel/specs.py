@@ -45,17 +45,22 @@ def directory(prefix: str | None) -> Path:
     return Path(prefix or jupyter_data_dir(), *(["share", "jupyter"] if prefix else []), "kernels")
 
 
-def install(place: Path, chosen: Sequence[str] = ()) -> list[KernelSpec]:
+def install(place: Path, chosen: Sequence[str] = (), called: str | None = None) -> list[KernelSpec]:
     """Write kernelspecs (default: those whose shell is here) that start this interpreter; in place of older ones.
 
+    ``called`` is another name for the one that is chosen, such as that which notebooks of another kernel ask for.
     Raises UsageMistake for a name that is none of ours, StoreError where the place cannot be written.
     """
-    return [_install(place, name) for name in _checked(chosen) or filter(_is_usable, names())]
+    for name in chosen:
+        if name not in names():
+            raise UsageMistake(f"there is no kernel {name[:40]!r}: kernels are {', '.join(names())}")
+    return [_install(place / (called or name), name) for name in chosen or filter(_is_usable, names())]
 
 
 def remove(place: Path, chosen: Sequence[str] = ()) -> list[KernelSpec]:
     """Take away kernelspecs of ours (default: all); those that were taken."""
-    found = [spec for name in _checked(chosen) or names() if (spec := _ours(place / name)) is not None]
+    known = sorted(path.name for path in place.iterdir()) if place.is_dir() else []
+    found = [spec for name in chosen or known if (spec := _ours(place / name)) is not None]
     for spec in found:
         try:
             shutil.rmtree(spec.path)
@@ -68,13 +73,6 @@ def installed() -> list[KernelSpec]:
     """Those of ours that front ends find, under whatever name."""
     found: Iterable[str] = KernelSpecManager().find_kernel_specs().values()
     return [spec for path in sorted(found) if (spec := _ours(Path(path))) is not None]
-
-
-def _checked(chosen: Sequence[str]) -> Sequence[str]:
-    for name in chosen:
-        if name not in names():
-            raise UsageMistake(f"there is no kernel {name[:40]!r}: kernels are {', '.join(names())}")
-    return chosen
 
 
 def _content(path: Path) -> dict[str, object]:
@@ -93,10 +91,9 @@ def _is_usable(name: str) -> bool:
     return "--shell" not in argv or shutil.which(argv[argv.index("--shell") + 1]) is not None
 
 
-def _install(place: Path, name: str) -> KernelSpec:
+def _install(target: Path, name: str) -> KernelSpec:
     content = _content(SOURCES / name)
     content["argv"] = [sys.executable, *_argv(content)[1:]]
-    target = place / name
     try:
         if target.exists():
             shutil.rmtree(target)
@@ -105,7 +102,7 @@ def _install(place: Path, name: str) -> KernelSpec:
         (target / "kernel.json").write_text(f"{text}\n", encoding="utf-8")
     except OSError as error:
         raise StoreError(target, error.strerror or str(error)) from None
-    return KernelSpec(name, str(content["display_name"]), str(target))
+    return KernelSpec(target.name, str(content["display_name"]), str(target))
 
 
 def _ours(path: Path) -> KernelSpec | None:

@@ -20,6 +20,7 @@ from session_magics.errors import CellCommandError, SessionError, SessionNotRunn
 from session_magics.foreground import Foreground
 from session_magics.interrupts import noticed
 from session_magics.magics import notebook
+from session_magics.magics.teaching import show_explanation
 from session_magics.model import BackingOff, CellResult, Running
 from session_magics.run import CellInterrupted, complete, run_hidden
 from session_magics.shell import Attachment, Cell
@@ -36,7 +37,8 @@ OUT_BYTES = 64 * 1024 * 1024
 """Most bytes of output that --out keeps: as many as the log does."""
 BEGIN_WAIT = 1.0
 """Seconds that a cell with --bg waits to see its command begin, so that a refusal is an error of the cell."""
-
+TRAITS = ("status_line", "explain")
+"""Options that are traits where they are not given."""
 
 Outcome = TypeVar("Outcome")
 
@@ -66,6 +68,10 @@ class CellRunner:
         if self._once is not None:
             self._once.close()
 
+    def shell(self, name: str) -> Session:
+        """The session that a cell of that name would run in, started if need be."""
+        return self._session(CellOptions(name=name), notebook.writer(self._ip))
+
     def run(self, options: CellOptions, body: str, *, notice: str = "") -> None:
         """Run one cell; ``notice`` is a line to show with it.
 
@@ -78,8 +84,8 @@ class CellRunner:
             raise UsageMistake(
                 "--get reads variables after the command, and --bg does not wait for its end: leave out one"
             )
-        if options.status_line is None:
-            options = replace(options, status_line=self._defaults.status_line)
+        traits = {name: getattr(self._defaults, name) for name in TRAITS if getattr(options, name) is None}
+        options = replace(options, **traits)
         values = self._values(options)
         writer = notebook.writer(self._ip)
         if notice:
@@ -232,6 +238,8 @@ class CellRunner:
         except (CellCommandError, KeyboardInterrupt) as error:
             result = sinks[-1].result if sinks else None
             if result is not None:
+                if isinstance(error, KeyboardInterrupt):
+                    options = replace(options, explain=False)  # who interrupts knows why it ended
                 with contextlib.suppress(SessionError):  # the command's own error is the one to see
                     self._finish(options, result, writer)
             if isinstance(error, KeyboardInterrupt) or result is None or options.raise_error:
@@ -261,6 +269,8 @@ class CellRunner:
         namespace, shell = self._ip.user_ns, self._attachments[options.name]
         namespace["_exit_code"] = result.returncode
         self.results[options.name] = result
+        if options.explain:
+            show_explanation(self._registry.get(options.name), result, writer)
         if options.status_line:
             show_status(result, writer)
         if result.restarted:

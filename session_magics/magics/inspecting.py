@@ -110,25 +110,21 @@ def is_complete(magics: SessionMagics, cell: str) -> tuple[str, str]:
     return "unknown", ""
 
 
-def asks_help(cell: str) -> str | None:
-    """The word of a shell cell that is ``NAME?`` or ``?NAME`` and nothing else; None for any other."""
+def asks_help(magics: SessionMagics, cell: str) -> str | None:
+    """The word of a shell cell that is ``NAME?`` or ``?NAME`` and nothing else; None for any other.
+
+    None too if files in the session's directory match: then it is a pattern.
+    """
     shell_cell = ShellCell.of(cell)
-    match = ASKS_HELP.fullmatch(cell if shell_cell is None else shell_cell.body)
-    return (match[1] or match[2]) if match else None
-
-
-def help_page(magics: SessionMagics, line: str, body: str) -> dict[str, str] | None:
-    """What a shell cell asks with a question mark; None if it does not, if files match it, and if nothing is known."""
-    word = asks_help(body)
-    if word is None:
+    body = cell if shell_cell is None else shell_cell.body
+    match = ASKS_HELP.fullmatch(body)
+    if match is None:
         return None
     with contextlib.suppress(SessionError, OSError):
-        session = _session(magics, ShellCell.of(f"%%sh_session{line}\n").options)  # type: ignore[union-attr]
-        cwd = directory(session.info()) if session is not None else os.getcwd()
-        if glob.glob(body.strip(), root_dir=cwd):
+        session = _session(magics, CellOptions() if shell_cell is None else shell_cell.options)
+        if glob.glob(body.strip(), root_dir=directory(session.info()) if session is not None else os.getcwd()):
             return None
-    head = f"%%sh_session{line}\n{word}"
-    return inspect(magics, head, len(head), int("??" in body))
+    return match[1] or match[2]
 
 
 class Hook:

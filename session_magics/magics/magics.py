@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
-from IPython.core.page import page as show_page
 from traitlets import Bool, Enum, Float, Int, TraitError, Unicode, validate
 
 from session_magics.display.cell import LIMIT
@@ -58,11 +57,11 @@ class SessionMagics(Magics):
     ).tag(config=True)
     timeout = Float(None, allow_none=True, help="Seconds after which a cell is interrupted.").tag(config=True)
 
+    explain = Bool(False, help="Whether a line in plain words stands under a cell that failed, for common errors.").tag(
+        config=True
+    )
     status_line = Bool(
         False, help="Whether a line with directory, exit status and duration stands under each shell cell."
-    ).tag(config=True)
-    question_mark = Bool(
-        False, help="Whether a shell cell that is NAME? or ?NAME, and no file's pattern, shows help on NAME."
     ).tag(config=True)
     displays = Bool(
         False,
@@ -197,8 +196,8 @@ class SessionMagics(Magics):
         return inspecting.is_complete(self, cell)
 
     def asks_help(self, cell: str) -> str | None:
-        """The word of a shell cell that is ``NAME?`` or ``?NAME`` and nothing else; None for any other."""
-        return inspecting.asks_help(cell)
+        """The word of a shell cell that is ``NAME?`` or ``?NAME``, and no file's pattern; None for any other."""
+        return inspecting.asks_help(self, cell)
 
     def close(self) -> None:
         """Detach from all sessions; they live on."""
@@ -245,10 +244,6 @@ class SessionMagics(Magics):
         """
 
         def run() -> None:
-            page = inspecting.help_page(self, line, cell) if self.question_mark else None
-            if page is not None:
-                show_page(page)
-                return
             self.runner.run(parse_cell(line), cell, notice=self._news())
 
         with self._pump.running():
@@ -283,9 +278,9 @@ class SessionMagics(Magics):
             for news in filter(None, (self._news(), self._outlook() if words.verb == "start" else None)):
                 print(f"session-magics: {news}", file=sys.stderr)
             live, player = (self.terminal, self.player) if self.live else (None, None)
-            shown, results = notebook.line(self.shell), self.runner.results
+            shown = notebook.line(self.shell)
             return Verbs(
-                self.registry, _show, live, shown, self.backend, results, lambda: self.recordings, player
+                self.registry, _show, live, shown, self.backend, self.runner, lambda: self.recordings, player
             ).call(words)
 
         with self._pump.running():

@@ -185,8 +185,8 @@ class CastFile:
                 raise UsageMistake(f"{self.path}, line 1: asciicast version {version} is not known: 1, 2 and 3 are")
             if version == 1:
                 self._old = list(data["stdout"])
-            return int(version), _read_header(data, data["term"] if version == 3 else data)
-        raise AssertionError
+            header = _read_header(data, data["term"] if version == 3 else data)
+        return int(version), header
 
     def _read(self) -> bytes:
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,16 +11,13 @@ from session_magics.errors import UsageMistake
 from session_magics.log import EventReader, LogReader, log_changed
 from session_magics.model import Running, check_size
 from session_magics.recording.formats import Cast, CastEvent, Header
+from session_magics.recording.places import Place
 from session_magics.recording.timing import Timeline
 from session_magics.recording.transcript import NOTED, Transcript, size_of
+from session_magics.text.modes import MODE_BYTES
 
 if TYPE_CHECKING:
     from session_magics.session import Session
-
-_PLACE = re.compile(
-    r"start|end|(?P<offset>\d{1,18})|cell:(?P<cell>-?\d{1,9})|(?P<ago>\d{1,9}(?:\.\d{1,9})?)(?P<unit>[smhd])"
-)
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 @dataclass(frozen=True)
@@ -57,19 +53,18 @@ class Past:
         """Give the log back."""
         self.log.close()
 
-    def place(self, text: str, *, end: bool = False) -> Edge:
-        """Where ``start``, ``end``, an offset, a time ago (5m) or ``cell:N`` is; of a cell, its begin, or its end."""
-        match = _PLACE.fullmatch(text)
-        if match is None:
-            raise UsageMistake(f"{text!r} is no place in a log")
-        if text in ("start", "end"):
-            return self.first if text == "start" else self.end
-        if match["cell"]:
-            return self._cell(int(match["cell"]), end=end)
-        if match["offset"]:
-            offset = min(int(match["offset"]), self.end.offset)
+    def edge(self, place: Place, *, end: bool = False) -> Edge:
+        """Where that is; of a cell, its begin, or its end."""
+        if place.kind == "start":
+            return self.first
+        if place.kind == "end":
+            return self.end
+        if place.kind == "cell":
+            return self._cell(int(place.number), end=end)
+        if place.kind == "offset":
+            offset = min(int(place.number), self.end.offset)
             return Edge(offset, self._timeline.at(offset))
-        moment = max(self.first.time, self.end.time - float(match["ago"]) * _UNITS[match["unit"]])
+        moment = max(self.first.time, self.end.time - place.number)
         return Edge(self._timeline.offset(moment), moment)
 
     def _cell(self, number: int, *, end: bool) -> Edge:
@@ -87,11 +82,15 @@ class Past:
 
     def header(self, begin: Edge, title: str, command: str, idle_limit: float | None) -> Header:
         """What a cast from there on says about itself."""
+        size = self._size_at(begin)
+        return Header(size, int(begin.time), title, command, idle_limit, {"TERM": "xterm-256color"})
+
+    def _size_at(self, edge: Edge) -> tuple[int, int]:
         size = self._size
         for event in self._events:
-            if event.at <= begin.offset and event.time <= begin.time:
+            if event.at <= edge.offset and event.time <= edge.time:
                 size = size_of(event) or size
-        return Header(check_size(size), int(begin.time), title, command, idle_limit, {"TERM": "xterm-256color"})
+        return check_size(size)
 
     def transcript(self, begin: Edge) -> Transcript:
         """What makes the events of a cast that begins there."""
@@ -99,6 +98,8 @@ class Past:
 
     def events(self, transcript: Transcript, begin: Edge, end: Edge) -> Iterator[CastEvent]:
         """What happened between the two."""
+        if begin.offset and not self._returns:  # a shell's cell begins on a line of its own
+            yield from transcript.output(begin.time, self._opening(begin))
         noted = [
             event
             for event in self._events
@@ -110,6 +111,12 @@ class Past:
             position = event.at
             yield from transcript.note(event, event.time)
         yield from self._output(transcript, position, end.offset)
+
+    def _opening(self, begin: Edge) -> bytes:
+        from session_magics.recording.opening import opening  # the emulator is slow to import
+
+        data = self.log.bytes(max(0, begin.offset - MODE_BYTES), begin.offset)
+        return opening(data, self._size_at(begin))
 
     def _output(self, transcript: Transcript, position: int, end: int) -> Iterator[CastEvent]:
         for offset, data in self.log.read(position, end):
@@ -124,7 +131,7 @@ def cast_of(session: Session, idle_limit: float | None = None) -> Cast:
     """All that a session has printed so far."""
     past = Past(session)
     try:
-        begin = past.place("start")
+        begin = past.first
         transcript = past.transcript(begin)
         events = [*past.events(transcript, begin, past.end), *transcript.finish()]
         info = session.info()

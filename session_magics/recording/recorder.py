@@ -16,12 +16,12 @@ from session_magics.log import EventReader
 from session_magics.news import STATE_CHECK, News
 from session_magics.recording.formats import CastEvent, Header, Lines, Version
 from session_magics.recording.past import Edge, Past
+from session_magics.recording.places import Place
 from session_magics.recording.timing import FRAME
 from session_magics.recording.transcript import NOTED, Transcript
 from session_magics.text.amounts import short_bytes
 
 if TYPE_CHECKING:
-    from session_magics.log import Event
     from session_magics.session import Session
 
 WRITE_BYTES = 64 * 1024
@@ -114,20 +114,20 @@ class Recording:
         path: str,
         version: Version,
         *,
-        begin: str | None = None,
-        end: str | None = None,
+        begin: Place | None = None,
+        end: Place | None = None,
         follow: bool = False,
         idle_limit: float | None = None,
         force: bool = False,
     ) -> None:
-        """``begin`` and ``end`` name places in what was (see ``Past.place``); ``follow``: go on with what comes."""
+        """``begin`` and ``end``: what was, between these (None: its end); ``follow``: go on with what comes."""
         self.session = session
         self._follow = follow
         self._past = Past(session)
         try:
-            self._begin = self._past.place(begin or "end")
-            self._end = self._past.place(end, end=True) if end is not None else self._past.end
-            if self._end.offset < self._begin.offset:
+            self._begin = self._past.edge(begin) if begin is not None else self._past.end
+            self._end = self._past.edge(end, end=True) if end is not None else self._past.end
+            if (self._end.offset, self._end.time) < (self._begin.offset, self._begin.time):
                 raise UsageMistake(f"--to {end} is before --from {begin}")
             self._transcript = self._past.transcript(self._begin)
             info = session.info()
@@ -138,16 +138,17 @@ class Recording:
             raise
         self._clock = _Clock(far=info.on is not None, last=self._past.end.time)
         self._woken, self._wake = os.pipe()
-        self._ending = threading.Lock()
+        self._ending, self._finished = threading.Lock(), threading.Event()
         self._over = False
-        self._problem = ""
+        self._error: SessionError | None = None
         self._thread: threading.Thread | None = None
 
     def recorded(self) -> Recorded:
         """How far it is."""
         writer = self._writer
         amounts = (writer.events, writer.bytes, writer.seconds, not self._over)
-        return Recorded(writer.path, self.session.name, writer.version, *amounts, self._problem)
+        problem = str(self._error) if self._error is not None else ""
+        return Recorded(writer.path, self.session.name, writer.version, *amounts, problem)
 
     @property
     def over(self) -> bool:
@@ -168,8 +169,14 @@ class Recording:
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
 
+    def wait(self) -> None:
+        """Wait for the end of one that was begun; raises what ended it early. A KeyboardInterrupt leaves it running."""
+        self._finished.wait()  # not the thread: an interrupt of its join would make it look ended
+        if self._error is not None:
+            raise self._error
+
     def _run_quietly(self) -> None:
-        with contextlib.suppress(SessionError):  # ``recorded`` tells
+        with contextlib.suppress(SessionError):  # ``recorded`` and ``wait`` tell
             self.run()
 
     def run(self) -> None:
@@ -182,7 +189,7 @@ class Recording:
             finally:
                 self._writer.write(self._transcript.finish())
         except SessionError as error:
-            self._problem = str(error)
+            self._error = error
             raise
         finally:
             self._close()
@@ -194,15 +201,18 @@ class Recording:
                 os.close(fd)
         self._past.close()
         self._writer.close()
+        self._finished.set()
 
     def _go_on(self) -> None:
         live = _Live(self._past, self._transcript, self._end)
+        last = False
         with self.session.news() as news:
             while True:
-                running = news.running()  # first, so that what was written before the end is read below
+                last = last or not news.running()  # first, so that what was written before the end is read below
                 self._writer.write(live.step(self.session, self._clock.now()))
-                if not running or self._awaited(news, live.position):
+                if last:
                     return
+                last = self._awaited(news, live.position)
 
     def _awaited(self, news: News, position: int) -> bool:
         """Wait for more; True if it is to end."""
@@ -239,7 +249,7 @@ class _Live:
 
     def __init__(self, past: Past, transcript: Transcript, begin: Edge) -> None:
         self._log, self._transcript = past.log, transcript
-        self._index, self._events = past.index, list[Event](past.index_events)
+        self._index, self._events = past.index, [*past.index_events]
         self.position = begin.offset
 
     def step(self, session: Session, now: float) -> Iterable[CastEvent]:
@@ -273,11 +283,10 @@ class Recordings:
         recording.begin()
         return recording.recorded()
 
-    def check_free(self, session: Session) -> None:
-        """Raise UsageMistake if the session is being recorded."""
-        running = self._running.get(session.id)
-        if running is not None and not running.over:
-            raise UsageMistake(str(running.recorded()))
+    def running(self, session: Session) -> Recorded | None:
+        """How far that of a session is; None where none runs."""
+        recording = self._running.get(session.id)
+        return recording.recorded() if recording is not None and not recording.over else None
 
     def end(self, session: Session) -> Recorded:
         """End that of a session; what it has come to. Raises UsageMistake where there was none."""

@@ -28,7 +28,7 @@ class Timeline:
         points = [(0, begin)]
         for event in events:
             idle = event.data.get("idle")
-            if event.kind == "time" and isinstance(idle, int | float):
+            if isinstance(idle, int | float):
                 points.append((event.at, event.time - idle))
             points.append((event.at, event.time))
         self._offsets: list[int] = []

@@ -11,6 +11,8 @@ from session_magics.recording.formats import CastEvent
 
 NOTED = ("begin", "end", "resize", "restart", "exit")
 """Events of the index that a cast tells."""
+TRAILING = 0.1
+"""Seconds in which nothing happens at the end of a recording that are worth an event."""
 _SWITCH = re.compile(r"\x1b\[\?(?:[0-9]+;)*(?:47|1047|1049)(?:;[0-9]+)*([hl])")
 _CUT = re.compile(r"\x1b(?:\[(?:\?[0-9;]{0,32})?)?\Z")
 
@@ -87,7 +89,7 @@ class Transcript:
     def finish(self) -> Iterator[CastEvent]:
         """Nothing comes any more; only now is it known that an exit was the last."""
         rest = self._text.feed(b"", final=True)
-        if rest or (self.last > self._told and not self._exit):
+        if rest or (self.last > self._told + TRAILING and not self._exit):
             yield CastEvent(self.last, "o", rest)  # without text it tells how long it has lasted
         if self._exit:
             yield CastEvent(self.last, "x", self._exit)

@@ -17,9 +17,10 @@ from session_magics.teaching.spelling import nearest
 COMMON = frozenset(
     word
     for line in (
-        "alias awk bash bg cat cd chmod clear cp curl cut date df diff du echo env exit export fg file find git grep gzip",
-        "head help history jobs kill less ln ls make man mkdir more mv nano ping pip printf ps pwd python python3 read rm",
-        "rmdir sed seq sh sleep sort ssh sudo tail tar tee test time top touch tr type uniq unzip vim wc wget which zip",
+        "alias awk bash bg cat cd chmod clear cp curl cut date df diff du echo env exit export fg file find",
+        "git grep gzip head help history jobs kill less ln ls make man mkdir more mv nano ping pip printf ps",
+        "pwd python python3 read rm rmdir sed seq sh sleep sort ssh sudo tail tar tee test time top touch tr",
+        "type uniq unzip vim wc wget which zip",
     )
     for word in line.split()
 )
@@ -45,8 +46,6 @@ def _near(names: list[str]) -> str:
 def no_command(failure: Failure, it: str, _program: str) -> str | None:
     if it == "$":
         return _PROMPT
-    if it.startswith(("[", "bad pattern")):
-        return "`[` is a command of its own, so a space must come after it, and one before `]`: `[ 1 -eq 1 ]`."
     if failure.dialect == "fish" and it in (*BLOCKS.values(), "then", "do"):
         return "In fish, what `if`, `for`, `while` and the like begin is ended by `end`, without `then` and `do`."
     if re.fullmatch(r"cd(\.\.|[/~]).*", it):
@@ -57,8 +56,10 @@ def no_command(failure: Failure, it: str, _program: str) -> str | None:
         return interpreter(failure, it, "") if failure.look(it).kind == "file" else no_file(failure, it, "")
     there = failure.look(it)
     if there.kind == "file" and it in failure.command:
-        how = _code(f"./{it}") if there.executable else _code(_interpreter(it, there.content), it)
-        return f"There is a file {_code(it)} here, but programs of this directory need its name before theirs: {how}."
+        if there.executable:
+            return f"There is a file {_code(it)} here. To run it, say where it is: {_code(f'./{it}')}."
+        how = _code(_interpreter(it, there.content), it)
+        return f"There is a file {_code(it)} here, which is not executable: {how} runs it."
     if " " in it:
         return f"The quotes make one word of {_code(it)}, and a command's name is the first word alone."
     near = nearest(it, failure.commands, COMMON) if len(it) > 1 else []
@@ -68,6 +69,10 @@ def no_command(failure: Failure, it: str, _program: str) -> str | None:
 
 
 _PROMPT = "In examples the `$` stands for the shell's prompt: leave it out, and type what comes after it."
+
+
+def bracket(_failure: Failure, _it: str, _program: str) -> str:
+    return "`[` is a command of its own, so a space must come after it, and one before `]`: `[ 1 -eq 1 ]`."
 
 
 def equals(failure: Failure, _it: str, _program: str) -> str | None:
@@ -95,7 +100,7 @@ def interpreter(failure: Failure, it: str, _program: str) -> str | None:
 
 def _windows(name: str) -> str:
     return (
-        f"{_code(name)} has the line ends of Windows, whose carriage return the shell takes for a part of the line."
+        f"{_code(name)} has Windows line ends: to the shell, the carriage return is a part of each line."
         f" A copy without them: `tr -d '\\r' <{shlex.quote(name)} >fixed.sh`."
     )
 
@@ -117,9 +122,8 @@ def no_file(failure: Failure, it: str, program: str) -> str | None:
     gone = failure.missing(it)
     if not gone:
         return None
-    rest = _joined(failure, it)
-    if rest:
-        return f"A name with spaces needs quotes: {_code(rest)}."
+    if whole := _joined(failure, it):
+        return f"A name with spaces needs quotes: {_code(whole)}."
     parent, name = os.path.split(gone)
     near = [os.path.join(parent, one) for one in nearest(name, failure.look(gone).names)]
     if near:
@@ -137,10 +141,14 @@ def no_file(failure: Failure, it: str, program: str) -> str | None:
 
 
 def _joined(failure: Failure, it: str) -> str:
-    """A name with spaces that exists and was given as several words, beginning with this one."""
-    names = [name for name in failure.look(it).names if name.startswith(f"{os.path.basename(it)} ")]
-    whole = [os.path.join(os.path.dirname(it), name) for name in names]
-    return next((path for path in whole if path in failure.command), "")
+    """A name with spaces that exists and was given as several words, this one among them; "" for none."""
+    words = failure.words
+    for at in (at for at, word in enumerate(words) if word == it):
+        for begin, end in ((at - 1, at + 1), (at, at + 2), (at - 2, at + 1), (at - 1, at + 2), (at, at + 3)):
+            whole = " ".join(words[max(begin, 1) : end])
+            if " " in whole and whole in failure.command and failure.look(whole).kind:
+                return whole
+    return ""
 
 
 def no_match(_failure: Failure, it: str, _program: str) -> str:
@@ -264,7 +272,8 @@ def cd_words(failure: Failure, _it: str, _program: str) -> str | None:
 def test_words(failure: Failure, _it: str, _program: str) -> str | None:
     variable = re.search(r'(?<!["\w])\$\{?(\w+)', failure.command)
     if variable:
-        return f'`${variable[1]}` in `[ … ]` may be empty or of several words: in double quotes, `"${variable[1]}"`, it is one.'
+        name = f"${variable[1]}"
+        return f'`{name}` in `[ … ]` may be empty or of several words: in double quotes, `"{name}"`, it is one.'
     return '`[ … ]` takes a value, an operator and a value, with spaces between them: `[ "$a" = "$b" ]`.'
 
 
@@ -301,7 +310,7 @@ def operand(_failure: Failure, it: str, program: str) -> str:
 
 Advice = Callable[[Failure, str, str], str | None]
 ADVICE: Mapping[str, Advice] = {
-    "no-command": no_command, "prompt": lambda *_: _PROMPT, "equals": equals,
+    "no-command": no_command, "bracket": bracket, "prompt": lambda *_: _PROMPT, "equals": equals,
     "script": script, "interpreter": interpreter, "carriage-return": carriage_return,
     "no-file": no_file, "cannot-cd": cannot_cd, "no-match": no_match, "denied": denied, "directory": directory,
     "no-directory": no_directory, "exists": exists, "not-empty": not_empty,

@@ -13,6 +13,8 @@ from session_magics.teaching.showing import HTML_FRAME, excerpt, html_lines, pla
 from session_magics.teaching.spelling import nearest
 from session_magics.teaching.words import words_of
 
+DEFAULT_NAME = "main"
+"""The session that cells run in when none is named."""
 ENDINGS = {
     1: "failed with status 1",
     2: "failed with status 2, which often means that it was called in a wrong way",
@@ -38,6 +40,12 @@ class Expectation:
     cwd: str | None = None
     variable: tuple[tuple[str, str], ...] = ()
     command_used: tuple[str, ...] = ()
+
+    @property
+    def of_command(self) -> bool:
+        """Whether any of it is about the command itself and not about what there is after it."""
+        said = (*self.contains, *self.lacks, *self.matches, *self.command_used)
+        return bool(said) or self.status is not None or self == Expectation()
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -95,7 +103,8 @@ class Assessment:
 
     def _title(self) -> tuple[bool, str]:
         done = sum(check.ok for check in self.checks)
-        return self.ok, "Correct" if self.ok else f"Not yet: {done} of {len(self.checks)} checks hold"
+        count = f"Not yet: {done} of {len(self.checks)} checks hold" if len(self.checks) > 1 else "Not yet"
+        return self.ok, "Correct" if self.ok else count
 
     def _rows(self) -> list[tuple[bool, str, str]]:
         """Each check; what was found stands only once, as it is often the same output."""
@@ -109,12 +118,15 @@ class Assessment:
 
 
 def nothing(session: str, why: str, hint: str = "") -> Assessment:
-    """The assessment where there is no command to look at."""
-    return Assessment(session, (Check("command", "", False, f"session {session!r} is not ready: {why}"),), hint)
+    """The assessment where there is no command to look at; the session is named where it is not the usual one."""
+    text = why if session == DEFAULT_NAME else f"{why} in session {session!r}"
+    return Assessment(session, (Check("command", "", False, text),), hint)
 
 
 def assess(session: str, expectation: Expectation, evidence: Evidence, hint: str = "") -> Assessment:
     """Compare what is expected with what is there; the status 0 is expected where nothing is said."""
+    if expectation.of_command and not any(word.strip() for word in words_of(evidence.command)):
+        return nothing(session, "there is no command in the last cell", hint)
     checks = tuple(_checks(expectation, evidence))
     return Assessment(session, checks or (_status(0, evidence),), hint)
 

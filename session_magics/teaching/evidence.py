@@ -99,9 +99,9 @@ def _last(session: Session) -> tuple[str, Event]:
     events, _ = EventReader(session.directory).events(max(0, size - INDEX_TAIL))
     steps = [event for event in events if event.kind in ("begin", "end")]
     if not steps:
-        raise NothingYet("no command has been run in it yet")
+        raise NothingYet("no command has been run yet")
     if steps[-1].kind == "begin":
-        raise NothingYet("a command is still running in it")
+        raise NothingYet("a command is still running")
     title = str(steps[-2].data.get("text", "")) if len(steps) > 1 and steps[-2].kind == "begin" else ""
     return title, steps[-1]
 

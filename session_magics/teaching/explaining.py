@@ -66,4 +66,6 @@ def _is_its_own(failure: Failure, complaint: Complaint) -> bool:
         return False
     if complaint.kind not in _OF_PROGRAMS:
         return True
-    return os.path.basename(it.rstrip("/")) in failure.command or complaint.program in failure.words
+    if complaint.kind in ("option", "operand") or "$" in failure.command:
+        return complaint.program in failure.words
+    return os.path.basename(it.rstrip("/")) in failure.command

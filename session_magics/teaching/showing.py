@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterable
 
 EXCERPT_LINES = 6
@@ -68,3 +69,9 @@ def _found(found: str) -> str:
     first, *more = found.split("\n") if found else [""]
     shown = f'<div style="margin-left:22px;opacity:0.8">{html.escape(first)}</div>' if first else ""
     return shown + (_CODE.format(html.escape("\n".join(more))) if more else "")
+
+
+def hint_html(text: str) -> str:
+    """A hint as HTML; what stands between backticks is code."""
+    shown = re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text, quote=False))
+    return HINT_FRAME.format(f"<b>Tip:</b> {shown}")

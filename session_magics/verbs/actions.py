@@ -9,7 +9,6 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from session_magics.cleaning import clean
@@ -17,7 +16,7 @@ from session_magics.errors import SessionError, SessionExists
 from session_magics.history import History, history
 from session_magics.importing.report import Report
 from session_magics.listing import AgentWatch, Listing, Observer
-from session_magics.model import BackingOff, CellResult, Command, Lost, Running, SessionInfo, describe
+from session_magics.model import BackingOff, Command, Lost, Running, SessionInfo, describe
 from session_magics.registry import Registry
 from session_magics.session import GRACE, Session
 from session_magics.text import strip_styles
@@ -31,7 +30,7 @@ from session_magics.verbs.envelope import success
 from session_magics.verbs.keys import key_bytes
 from session_magics.verbs.progress import Progress, Show, bar
 from session_magics.verbs.recording import RecordingVerbs
-from session_magics.verbs.teaching import TeachingVerbs
+from session_magics.verbs.teaching import Cells, TeachingVerbs
 from session_magics.verbs.waiting import WaitingHere
 from session_magics.verbs.words import reaches_engines
 
@@ -120,7 +119,7 @@ class Verbs(AgentVerbs, CopyVerb, RecordingVerbs, TeachingVerbs):
 
     ``terminal`` makes what shows a session live; None where nothing can: then its screen is shown as text. ``line``
     shows how far a long verb is, in place of the line before; None where nobody looks. ``backend`` holds programs that
-    are started without ``--backend``. ``results`` has the last results of this process's cells, by session.
+    are started without ``--backend``. ``cells``: what runs the cells of this process.
     ``recordings`` and ``player``: see RecordingVerbs.
     """
 
@@ -131,13 +130,13 @@ class Verbs(AgentVerbs, CopyVerb, RecordingVerbs, TeachingVerbs):
         terminal: Callable[..., object] | None = None,
         line: Show | None = None,
         backend: str = "auto",
-        results: Mapping[str, CellResult] = MappingProxyType({}),
+        cells: Cells | None = None,
         recordings: Callable[[], Recordings] | None = None,
         player: Callable[[Cast, str, Settings], object] | None = None,
     ) -> None:
         self._recordings, self._player = recordings, player
         self._registry, self._write, self._terminal, self._line = registry, write, terminal, line
-        self._backend, self._waiting, self._results = backend, WaitingHere(line), results
+        self._backend, self._waiting, self._cells = backend, WaitingHere(line), cells
 
     def call(self, words: Namespace) -> object:
         """Carry out what the parser has read; with ``--json``, what that gave as JSON."""

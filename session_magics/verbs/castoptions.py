@@ -6,6 +6,7 @@ import re
 from argparse import Namespace
 
 from session_magics.errors import UsageMistake
+from session_magics.recording.places import Place
 from session_magics.verbs import options as kind
 from session_magics.verbs.options import OptionParser
 
@@ -13,13 +14,20 @@ SPEEDS = (0.25, 16.0)
 """Slowest and fastest playing: slower is no motion, and faster than that a page cannot draw."""
 FORMATS = {"v2": 2, "v3": 3}
 
-_PLACE = re.compile(r"start|end|\d{1,18}|cell:-?\d{1,9}|\d{1,9}(\.\d{1,9})?[smhd]", re.ASCII)
 
-
-def place(text: str) -> str:
-    if not _PLACE.fullmatch(text):
-        raise UsageMistake(f"{text!r} is no place in a log: start, end, an offset, a time ago such as 5m, or cell:N")
-    return text
+def place(text: str) -> Place:
+    if text in ("start", "end"):
+        return Place("start" if text == "start" else "end")
+    if match := re.fullmatch(r"(cell:(?=-?\d)|)(-?\d{1,15})", text, re.ASCII):
+        number = int(match[2])
+        if match[1] or number >= 0:
+            return Place("cell" if match[1] else "offset", number)
+    try:
+        return Place("ago", kind.seconds(text))
+    except UsageMistake:
+        raise UsageMistake(
+            f"{text!r} is no place in a log: start, end, an offset, a time ago such as 5m, or cell:N"
+        ) from None
 
 
 def speed(text: str) -> float:

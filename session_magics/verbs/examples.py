@@ -8,7 +8,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "start and end": ("start", "shell", "stop", "restart", "interrupt", "remove", "clean"),
     "look": ("list", "info", "tail", "show", "attach", "snapshot", "attachments", "history"),
     "speak to": ("send", "wait", "resize", "approve", "tmux"),
-    "record and teach": ("record", "play", "expect"),
+    "record and teach": ("record", "play", "expect", "scratch"),
     "around": ("copy", "tools", "import", "doctor", "kernel", "completion"),
 }
 """The verbs by what they are for; a title, and names in the order in which help shows them."""
@@ -25,7 +25,6 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "list": ("", "--label run=1"),
     "tail": ("web", "web -n 100", "web -f"),
-    "history": ("", "build -n 10", "build --failed"),
     "show": ("web", "web --rows 12", "web --read-only"),
     "snapshot": ("web --html",),
     "send": ("repl print(6 * 7)", "repl --key C-d", "menu --no-enter 2"),
@@ -37,6 +36,16 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "copy": ("train:/data/model.bin .", "src container:web:/srv"),
     "approve": ("fix --allow 'git status' --allow 'npm test*' --minutes 30", "fix", "--off"),
     "import": ("sessions.json --dry-run",),
+    "expect": (
+        "--contains total",
+        "--status 0 --file notes.txt --hint 'mkdir makes a directory'",
+        "--cwd src --strict",
+    ),
+    "record": ("main demo.cast", "main demo.cast --from 5m", "main demo.cast --from cell:3 --to cell:5", "main --stop"),
+    "scratch": ("--reset", "main --from lesson-files"),
+    "play": ("demo.cast --speed 2 --idle-limit 1", "web --no-autoplay"),
+    "history": ("main", "main --failed -n 10"),
+    "kernel": ("install --user", "install --sys-prefix --name session-zsh", "list", "remove --user"),
 }
 """The words behind a verb."""
 

@@ -13,6 +13,8 @@ EXPECT = (
     " [--hint TEXT] [--strict]"
 )
 
+SCRATCH = "[NAME] [--dir DIR] [--from DIR] [--reset]"
+
 
 def _status(text: str) -> int:
     if not text.removeprefix("-").isdecimal() or len(text) > 4:
@@ -50,3 +52,13 @@ def expect_options(parser: OptionParser) -> None:
     several("--command-used", "WORD", kind.nonempty, "the command has this word, such as grep, -r or '|'")
     parser.option("--hint", metavar="TEXT", type=kind.nonempty, help="shown if something does not hold")
     parser.option("--strict", action="store_true", help="what does not hold is an error, for graders and CI")
+
+
+def scratch_options(parser: OptionParser) -> None:
+    """Where the directory is and what is put into it."""
+    default = "the directory; default: one for this session, among the temporary files"
+    parser.option("--dir", metavar="DIR", type=kind.nonempty, help=default)
+    parser.option("--from", dest="source", metavar="DIR", type=kind.nonempty, help="copy what is in this directory")
+    parser.option(
+        "--reset", action="store_true", help="empty the directory first, if it is one that this verb has made"
+    )

@@ -61,6 +61,7 @@ class CellOptions:
     limit: int | None = None
     """Bytes of output shown; 0 is a limit too."""
     status_line: bool | None = None
+    explain: bool | None = None
 
 
 @functools.lru_cache(maxsize=128)
@@ -183,6 +184,10 @@ def _cell_options(parser: OptionParser) -> None:
     )
     option("--no-raise-error", dest="raise_error", action="store_false", help="a failing command is no error")
     option("--bg", action="store_true", help="return at once; output goes on below the cell")
+    option(
+        "--explain", action="store_true", default=None, help="say in plain words what a failing command stumbled over"
+    )
+    option("--no-explain", dest="explain", action="store_false", default=None, help="do not")
     option("--status-line", action="store_true", default=None, help="directory, status and duration below the output")
     option("--no-status-line", dest="status_line", action="store_false", default=None, help="no such line")
     option("--limit", metavar="BYTES", type=kind.byte_count, help="output shown at most, such as 500k or 2MB")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from argparse import Namespace
 from collections.abc import Callable
@@ -33,6 +32,8 @@ class RecordingVerbs:
     _registry: Registry
     _recordings: Callable[[], Recordings] | None
     _player: Callable[[Cast, str, Settings], object] | None
+    _most_played: int | None = PLAYED_BYTES
+    """Bytes of what is played; None: as many as there are."""
 
     def _record(self, words: Namespace) -> Recorded:
         from session_magics.recording.recorder import Recording
@@ -43,8 +44,8 @@ class RecordingVerbs:
                 raise UsageMistake("--stop ends a recording of a notebook: here, Ctrl-C does")
             return self._recordings().end(session)
         follow = words.follow or words.begin is None
-        if follow and self._recordings is not None:
-            self._recordings().check_free(session)
+        if follow and self._recordings is not None and (running := self._recordings().running(session)):
+            raise UsageMistake(str(running))
         recording = Recording(
             session,
             os.path.expanduser(words.file),
@@ -57,8 +58,14 @@ class RecordingVerbs:
         )
         if follow and self._recordings is not None:
             return self._recordings().begin(recording)
-        with contextlib.suppress(KeyboardInterrupt):
+        if not follow:
             recording.run()
+            return recording.recorded()
+        recording.begin()
+        try:
+            recording.wait()
+        except KeyboardInterrupt:
+            recording.end()
         return recording.recorded()
 
     def _play(self, words: Namespace) -> object:
@@ -78,11 +85,11 @@ class RecordingVerbs:
         session = self._session_named(what)
         if session is not None:
             part = f"play a part of it: %session record {session.name} FILE.cast --from 10m"
-            _check_amount(f"the log of session {session.name!r}", session.info().log_bytes, part)
+            self._check_amount(f"the log of session {session.name!r}", session.info().log_bytes, part)
             return cast_of(session), session.name
         path = os.path.expanduser(what)
         if os.path.isfile(path):
-            _check_amount(what, os.path.getsize(path), f"in a terminal: session-magics play {what}")
+            self._check_amount(what, os.path.getsize(path), f"in a terminal: session-magics play {what}")
         cast = read_cast(path)
         return cast, cast.header.title or os.path.basename(path)
 
@@ -95,9 +102,7 @@ class RecordingVerbs:
             return self._registry.get(what)  # says which there are
         return session
 
-
-def _check_amount(what: str, count: int, instead: str) -> None:
-    if count > PLAYED_BYTES:
-        raise UsageMistake(
-            f"{what} has {short_bytes(count)}, and a page plays {short_bytes(PLAYED_BYTES)} at most; {instead}"
-        )
+    def _check_amount(self, what: str, count: int, instead: str) -> None:
+        if self._most_played is not None and count > self._most_played:
+            most = short_bytes(self._most_played)
+            raise UsageMistake(f"{what} has {short_bytes(count)}, and a page plays {most} at most; {instead}")

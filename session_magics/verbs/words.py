@@ -327,6 +327,9 @@ VERBS: Mapping[str, Verb] = {
     "expect": Verb(
         lessons.EXPECT, "check what the last command of a shell did", lessons.expect_options, optional="name"
     ),
+    "scratch": Verb(
+        lessons.SCRATCH, "go into a clean directory for a lesson", lessons.scratch_options, optional="name"
+    ),
     "record": Verb(
         "NAME FILE [--from PLACE [--to PLACE|--follow]] [--idle-limit S] [--v2|--v3] [--force] | NAME --stop",
         "record a session as an asciicast, from now on or what it has printed",

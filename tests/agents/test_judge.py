@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from session_magics.agents.verdicts.judge import Rules, Verdict, judge_command, judge_path, judge_url
@@ -146,6 +146,7 @@ def test_random_text_never_raises_and_is_never_allowed_without_rules(text: str) 
 
 
 @given(st.sampled_from(TABLE["allow"]), st.sampled_from(OPERATORS), st.sampled_from(TABLE["floor"]), st.booleans())
+@example("cat <<'EOF'\n$(rm -rf /)\nEOF", "\n", "bash <<EOF\nrm -rf /\nEOF", False)
 @settings(max_examples=1500, deadline=None)
 def test_what_is_allowed_does_not_lift_the_floor_of_what_is_beside_it(
     harmless: str, operator: str, dangerous: str, behind: bool

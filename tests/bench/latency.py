@@ -45,6 +45,19 @@ def cell_latency() -> Iterator[Figure]:
     yield ratio("true: with a status line / without", taken["status line"], taken["session"])
 
 
+def shell_kernel() -> Iterator[Figure]:
+    """`true` as a plain cell of a shell kernel against the magic in a Python kernel, in turns."""
+    magic, plain = list[float](), list[float]()
+    with running_kernel() as python, running_kernel(target="shell-kernel") as shell:
+        for number in range(WARM_UP + ROUNDS):
+            values = milliseconds(python, CELLS["session"]), milliseconds(shell, "true")
+            if number >= WARM_UP:
+                magic.append(values[0])
+                plain.append(values[1])
+    yield median("shell kernel: cell `true`", plain, "ms")
+    yield ratio("true: plain cell of the shell kernel / magic", plain, magic, 1.25)
+
+
 def flat() -> Iterator[Figure]:
     """Latency and resident memory of a kernel before and after 100 MB of output."""
 

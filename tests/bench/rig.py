@@ -43,8 +43,8 @@ class Timing:
 class BenchKernel:
     """A kernel for measuring; the channels are read by one poll loop, without threads."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        self.cells = Kernel("session", sys.executable, {"env": dict(environment)})
+    def __init__(self, environment: Mapping[str, str], target: str = "session") -> None:
+        self.cells = Kernel(target, sys.executable, {"env": dict(environment)})
 
     def start(self, *, load: bool = True) -> None:
         if not load:
@@ -112,9 +112,11 @@ class BenchKernel:
 
 
 @contextmanager
-def running_kernel(*, load: bool = True, environment: Mapping[str, str] = NOTHING) -> Iterator[BenchKernel]:
-    """A kernel for the length of a block, with additions to its environment."""
-    kernel = BenchKernel(environment)
+def running_kernel(
+    *, load: bool = True, environment: Mapping[str, str] = NOTHING, target: str = "session"
+) -> Iterator[BenchKernel]:
+    """A kernel for the length of a block, with additions to its environment; ``target``: see the cells."""
+    kernel = BenchKernel(environment, target)
     try:
         kernel.start(load=load)
         yield kernel

@@ -20,7 +20,7 @@ from importlib.metadata import version
 from attached import command_line
 from elsewhere import elsewhere
 from first_byte import first_byte
-from latency import cell_latency, flat
+from latency import cell_latency, flat, shell_kernel
 from many import hundred
 from report import Figure, run
 from scale import at_once, listed
@@ -32,7 +32,7 @@ from watched import stalled, watched
 GROUPS: dict[str, Callable[[], Iterator[Figure]]] = {
     group.__name__: group
     for group in (
-        *(cell_latency, lines, one_line, first_byte, loading, shell_ready, hundred, flat, command_line),
+        *(cell_latency, shell_kernel, lines, one_line, first_byte, loading, shell_ready, hundred, flat, command_line),
         *(listed, at_once, watched, stalled, elsewhere, stateful),
     )
 }

@@ -78,6 +78,16 @@ class Play:
             arg=re.sub(r"\x1b\[[\d;]*m", "", text.split("\n")[0]),
         )
 
+    def player(self, events: list[list[Any]], settings: dict[str, Any] | None = None) -> None:
+        """Show a recording, and wait until it is there."""
+        self.page.evaluate(
+            "async ([events, settings]) => { window.shown = show(await play.playerModel(events, settings)); }",
+            [events, settings or {}],
+        )
+        self.page.wait_for_function(
+            "() => [...document.querySelectorAll('.sm-outer')].at(-1).__session_magics.playback"
+        )
+
     def sent(self, kind: str) -> list[dict[str, Any]]:
         """The messages of one kind that the view has sent, without its name."""
         sent = self.page.evaluate("() => shown.model.sent.map(({ view, ...rest }) => rest)")

@@ -122,12 +122,12 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def write_notebook(path: Path, cells: Sequence[str]) -> None:
-    """Write a notebook of code cells."""
+def write_notebook(path: Path, cells: Sequence[str], kernel: str = "python3") -> None:
+    """Write a notebook of code cells for a kernel."""
     written = [
         {"cell_type": "code", "id": f"c{n}", "metadata": {}, "outputs": [], "execution_count": None, "source": source}
         for n, source in enumerate(cells)
     ]
-    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    content = {"cells": written, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+    spec = {"display_name": kernel, "language": "python" if kernel == "python3" else "bash", "name": kernel}
+    content = {"cells": written, "metadata": {"kernelspec": spec}, "nbformat": 4, "nbformat_minor": 5}
     path.write_text(json.dumps(content))

@@ -101,11 +101,14 @@ def test_each_check_says_what_holds_and_what_was_there_instead(registry: Registr
 
 def test_the_status_is_what_counts_where_nothing_is_said(registry: Registry) -> None:
     session = registry.shell("other", shell="bash", rc=False)
-    assert expect(registry, "other").checks[0].text == "session 'other' is not ready: no command has been run in it yet"
+    assert expect(registry, "other").checks[0].text == "no command has been run yet in session 'other'"
     run_cell(session, "nosuchcommand", check=False)
     assert expect(registry, "other").checks[0].text == "the command should succeed, but it was not found (status 127)"
     assert expect(registry, "other", "--status", "127").ok
-    assert "no command has been run" in expect(registry).checks[0].text
+    run_cell(session, "\n# nothing")
+    assert expect(registry, "other").checks[0].text == "there is no command in the last cell in session 'other'"
+    assert expect(registry, "other", "--file", "/").ok
+    assert "no command has been run yet" in expect(registry).checks[0].text
     with contextlib.closing(session.cell("read line")) as cell:
         until(lambda: session.command())
         assert "still running" in expect(registry, "other").checks[0].text
@@ -164,7 +167,7 @@ def kernel_cells(client_loop: None) -> Iterator[LiveKernel]:
 @pytest.mark.kernel
 def test_a_cell_shows_it_as_text_and_as_a_page(kernel_cells: LiveKernel) -> None:
     live = kernel_cells
-    assert "is not ready" in live.run("%session expect").text
+    assert "no command has been run yet" in live.run("%session expect").text
     live.run("%%sh_session\necho '<b>'\ngrep x /dev/null; true")
     shown = live.run("%session expect --contains plum --command-used grep --hint 'a & b'")
     assert shown.status == "ok"

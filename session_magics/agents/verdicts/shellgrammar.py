@@ -319,7 +319,7 @@ class Grammar(WordReader):
             at = stop + 1
         if sum(line.strip() == end for line in self.text[begin:].split("\n")) > 1:
             # On a screen the right one may look like the others, which have blanks behind, or a tab in front.
-            raise NotUnderstood("more than one line that may end a here-document")
+            self.unclear()
         self.at = delimiter.end()
         self.documents[newline] = len(self.text) if stop < 0 else stop + 1
         body = self.text[begin:at]

@@ -12,6 +12,9 @@ import { isDark, onThemeChange, palette } from "./theme.js";
 
 /** Milliseconds after which a piece of the recording is asked for again. */
 const ASK_AGAIN = 2000;
+/** Bytes that may come as fast as they do, and milliseconds before each piece after them: the server drops more. */
+const AT_ONCE = 2_000_000;
+const PACE = 600;
 /** Seconds that an arrow key goes. */
 const SKIP = 5;
 /** Pauses that there are to choose from; 0: as long as they were. */
@@ -63,7 +66,8 @@ export class PlayerView {
     this.pieces.push(new Uint8Array(buffer, byteOffset, byteLength));
     this.have += byteLength;
     if (this.have < this.model.get("size")) {
-      this.#ask();
+      clearTimeout(this.askTimer);
+      this.askTimer = setTimeout(() => this.#ask(), this.have < AT_ONCE ? 0 : PACE);
       return;
     }
     clearTimeout(this.askTimer);

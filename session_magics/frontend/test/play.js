@@ -67,6 +67,23 @@ export function terminalModel(facts = {}, text = "", traits = {}) {
   return model;
 }
 
+/** A recording, which comes in pieces, of which the first is lost once. */
+export async function playerModel(events, settings = {}) {
+  const packer = new Blob([events.map((event) => JSON.stringify(event)).join("\n")]).stream();
+  const packed = new Uint8Array(await new Response(packer.pipeThrough(new CompressionStream("gzip"))).arrayBuffer());
+  const model = new FakeModel({
+    kind: "player", snapshot: "", size: packed.length,
+    settings: { title: "demo", rows: 12, columns: 80, speed: 1, startAt: 0, idleLimit: null, autoplay: false, ...settings },
+  });
+  let lost = false;
+  model.answer = ({ t, at }) => {
+    if (t !== "cast" || !(lost ||= at === 0 && model.sent.length > 1)) return;
+    const piece = packed.slice(at, at + Math.ceil(packed.length / 2));
+    setTimeout(() => model.message({ t: "cast", at }, [new DataView(piece.buffer)]));
+  };
+  return model;
+}
+
 export function tableModel(traits = {}) {
   const model = new FakeModel({ kind: "table", read_only: false, labels: {}, snapshot: "no sessions", ...traits });
   model.answer = ({ t, id, view }) => {

@@ -13,8 +13,9 @@ class Bash(Dialect):
     commands from a pipe they make readline the source of input in the middle of the eval, and bash 5.2 crashes.
     While a file is sourced bash is not ``interactive`` in this sense, and they only set the option. Sourcing also
     gives ``return`` a meaning. It suspends a DEBUG trap, and an ERR trap would fire for the failing stub as well, so
-    both are taken away before and set again by the first words of what is evaluated. A RETURN trap does fire at the
-    end of the stub.
+    both are off between cells: the end of a cell takes them away, and the first words of what the next one of the
+    user's evaluates set them again. So commands of ours never meet them. A RETURN trap does fire at
+    the end of the stub.
 
     The history has the cells' texts, put there by the first words of each cell. That bash keeps the lines it reads,
     which are ours, is off between cells, and on in them if the user wants it. The history is that of the session: no
@@ -46,7 +47,10 @@ class Bash(Dialect):
             b" if [ -o history ]; then __sm_ho=1; @Sset +o history; fi\n",
         )
     )
-    ending = Dialect.ending.replace(b"@A$?;", b'@A$?;[ -z "${__sm_traps-}" ]||__sm_a 0;')  # a syntax error
+    ending = Dialect.ending.replace(
+        b"@A$?;",
+        b'@A$?;[ -z "${__sm_traps-}" ]||__sm_a 0;',  # a syntax error
+    ).replace(b"__sm_e @N", b"@Strap - ERR DEBUG;__sm_e @N")
 
     def init(self, tty: bytes) -> bytes:
         """See Dialect."""
@@ -61,10 +65,9 @@ class Bash(Dialect):
         """See Dialect."""
         before = self._remembered(cell) + before
         traps = b"; ".join(one for one in (listed_trap(cell.traps, name) for name in (b"ERR", b"DEBUG")) if one)
-        if traps:
+        if traps and not cell.hidden:
             prefix = b"{ __sm_a %d; } >/dev/null 2>&1; " % (0 if b"e" in cell.flags else cell.last)
-            set_aside = b"__sm_traps=" + quoted(traps) + b" __sm_pre=" + quoted(prefix)
-            before = b"\\builtin trap - ERR DEBUG; " + set_aside + b"; " + before
+            before = b"__sm_traps=" + quoted(traps) + b" __sm_pre=" + quoted(prefix) + b"; " + before
         before = b"__sm_cell=" + quoted(cell.text) + b"; " + before
         if traced:
             return b"{ " + before + b'\\builtin . "$__sm_stub".traced <"$__sm_tty"; } >/dev/null 2>&1;'

@@ -29,10 +29,10 @@ class Cell:
         """Letters of ``$-`` as the last command left them."""
         self.traps = b""
         """What ``trap`` listed then."""
+        self.hidden = False
+        """Whether it is a command of ours: it meets no traps of the user's, and no history has it."""
         self.last = 0
         """The status that ``$?`` shall have at the start."""
-        self.hidden = False
-        """Whether it is a command of ours."""
 
     @property
     def kept(self) -> bool:
