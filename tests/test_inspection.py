@@ -142,7 +142,7 @@ def test_a_busy_session_is_not_waited_for(root: Path, tmp_path: Path) -> None:
             assert "not known while a command runs" in shown("$x", say.session)
         finally:
             cell.interrupt()
-            until(lambda: cell.receive(1) and cell.result is not None)
+            until(lambda: (cell.receive(1), cell.result)[1])
             cell.close()
 
 
