@@ -81,7 +81,8 @@ def _fish_question(place: Place, text: str) -> str:
     else:
         begin = word.start if place.kind in ("command", "user") else place.before[0].start if place.before else None
         line = f"ls {word.raw}" if begin is None else text[begin : word.start + len(word.raw)]
-        tell = _told_by_fish("given", f"builtin complete --do-complete={quoted(line, 'fish')}")
+        ask = f"(builtin complete --do-complete={quoted(line, 'fish')})[1..{MOST_ITEMS}]"
+        tell = _told_by_fish("given", rf"builtin string join \n -- {ask}")
     return f"begin\n{script('fish')}{tell}end </dev/null >$__sm_fifo 2>/dev/null"
 
 

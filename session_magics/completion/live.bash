@@ -20,7 +20,7 @@ __sm_list() { # KIND COMPGEN-OPTIONS…
 }
 
 __sm_files() { # DIRECTORY NAME WHICH [EXTENSIONS]: names in the directory that begin so
-  local one files=() directories=() every
+  local one files=() directories=() every LC_COLLATE=C # sorting by it is fast
   case $3 in
     none) return ;;
     all) if [ "${4-}" ]; then every=("$1$2"*.@($4) "$1$2"*/); else every=("$1$2"*); fi ;;
@@ -105,9 +105,20 @@ __sm_specified() { # NAME: whether there is a specification for it, which is und
   builtin eval "__sm_understand $found"
 }
 
+__sm_git() { # git's own completion, which needs nothing else
+  local place
+  for place in /usr/share/bash-completion/completions/git /usr/share/git-core/contrib/completion \
+    /usr/share/git/completion /usr/share/doc/git/contrib/completion /usr/local/etc/bash_completion.d \
+    /opt/homebrew/etc/bash_completion.d /Library/Developer/CommandLineTools/usr/share/git-core; do
+    [ -d "$place" ] && place=$place/git-completion.bash
+    [ -r "$place" ] && builtin . "$place" && __sm_specified git && return
+  done
+}
+
 __sm_load() { # NAME: have its completion loaded, by what the shell has for that or by bash-completion
   local found place
   if ! builtin complete -p -D; then
+    [ "$1" = git ] && __sm_git && return
     for place in /usr/share /usr/local/share /opt/homebrew/share /opt/local/share; do
       [ -r "$place/bash-completion/bash_completion" ] || continue
       builtin . "$place/bash-completion/bash_completion"
@@ -115,20 +126,11 @@ __sm_load() { # NAME: have its completion loaded, by what the shell has for that
       break
     done
   fi
-  if found=$(builtin complete -p -D); then
-    builtin eval "__sm_understand $found"
-    if [ "$__sm_function" ]; then
-      "$__sm_function" "$@"
-      [ $? -eq 124 ] && __sm_specified "$1" && return
-    fi
-  fi
-  [ "$1" = git ] || return
-  for place in /usr/share/bash-completion/completions/git /usr/share/git-core/contrib/completion \
-    /usr/share/git/completion /usr/share/doc/git/contrib/completion /usr/local/etc/bash_completion.d \
-    /opt/homebrew/etc/bash_completion.d /Library/Developer/CommandLineTools/usr/share/git-core; do
-    [ -d "$place" ] && place=$place/git-completion.bash
-    [ -r "$place" ] && builtin . "$place" && __sm_specified git && return
-  done
+  found=$(builtin complete -p -D) || return
+  builtin eval "__sm_understand $found"
+  [ "$__sm_function" ] || return
+  "$__sm_function" "$@"
+  [ $? -eq 124 ] && __sm_specified "$1"
 }
 
 __sm_unalias() { # if the command is an alias, put what it stands for into its place

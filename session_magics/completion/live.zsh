@@ -20,9 +20,9 @@ __sm_tell() { # KIND NAME…: as many records
 __sm_files() { # DIRECTORY NAME WHICH
   [[ $3 != none ]] || return
   local begin=${(b)1}${(b)2}
-  local -a directories=(${~begin}*(-/N)) files=()
-  [[ $3 = all ]] && files=(${~begin}*(-^/N))
-  [[ $3 = programs ]] && files=(${~begin}*(-*N))
+  local -a directories=(${~begin}*(N-/)) files=()
+  [[ $3 = all ]] && files=(${~begin}*(N-^/))
+  [[ $3 = programs ]] && files=(${~begin}*(N-*))
   [[ $2 = .* ]] && directories=(${directories:#*/(.|..)})
   __sm_tell directory "${(@)directories##*/}"
   __sm_tell file "${(@)files##*/}"

@@ -22,7 +22,7 @@ def written(found: Place, cursor: int, known: Iterable[Answer]) -> Completions:
         start, text = _written(found.word, answer)
         kind = SHOWN_AS.get(answer.kind, answer.kind)
         texts.setdefault(f"{start} {text}", (start, Completion(text, kind, answer.help)))
-    start = min((start for start, _ in texts.values()), default=cursor - found.word.start)
+    start = min((start for start, _ in texts.values()), default=0)
     items = [Completion(found.word.raw[start:at] + one.text, one.kind, one.help) for at, one in texts.values()]
     items.sort(key=lambda one: (one.text.casefold(), one.text))
     return Completions(found.word.start + start, cursor, tuple(items[:MOST_ITEMS]))

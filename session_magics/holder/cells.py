@@ -135,8 +135,7 @@ class Shell:
         nonces = binascii.hexlify(os.urandom(24))
         begin, end = nonces[:24], nonces[24:]
         cell = Cell(self._number, request.text, begin, end)
-        cell.flags, cell.traps, cell.last = self._flags, self._traps, self._last
-        cell.hidden = request.hidden
+        cell.flags, cell.traps, cell.last, cell.hidden = self._flags, self._traps, self._last, request.hidden
         first, second = self.dialect.command(cell)
         self.active = Active(request, cell, second)
         self._cutter.expect(mark(begin), mark(end))
@@ -261,9 +260,7 @@ class Shell:
         if active is None or finished is None:
             return
         self.cwd = finished.cwd
-        self._flags = active.flags
-        if not (active.request.hidden and active.cell.traps):  # a command of ours sets none, and may not see all
-            self._traps = active.traps
+        self._flags, self._traps = active.flags, active.traps
         self._conclude(active, finished)
 
     def _conclude(self, active: Active, finished: Finished) -> None:

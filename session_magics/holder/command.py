@@ -85,7 +85,7 @@ class Active:
         self.body: bytes | None = None  # of record E
         self.ended = 0.0
         self.exit_status = 0  # that the shell is going to end with, of one whose process does not tell
-        self.traps = b""
+        self.traps = cell.traps if request.hidden else b""  # a command of ours may not see all, and sets none
         self.exact = True
         self.interrupted = False
         self.interrupt_at_begin = False
@@ -104,7 +104,7 @@ class Active:
     def hear(self, kind: bytes, body: bytes) -> None:
         """Take what its shell says beside its begin and its end."""
         if kind == b"T":
-            self.traps = body
+            self.traps = (self.request.hidden and self.traps) or body
         elif kind == b"S":
             self.exit_status = int(body) if body.isdigit() else 0
         elif kind == b"G":

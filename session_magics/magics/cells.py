@@ -17,9 +17,9 @@ from session_magics.display.cell import CellOutput, Writer
 from session_magics.display.live import PATIENCE, Curtain, LiveOutput, Screen
 from session_magics.display.status import show_status
 from session_magics.errors import CellCommandError, SessionError, SessionNotRunning, UsageMistake
-from session_magics.foreground import Foreground
 from session_magics.interrupts import noticed
 from session_magics.magics import notebook
+from session_magics.magics.following import OUT_BYTES, Follower
 from session_magics.magics.teaching import show_explanation
 from session_magics.model import BackingOff, CellResult, Running
 from session_magics.run import CellInterrupted, complete, run_hidden
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from session_magics.registry import Registry
     from session_magics.session import Session
 
-OUT_BYTES = 64 * 1024 * 1024
-"""Most bytes of output that --out keeps: as many as the log does."""
 BEGIN_WAIT = 1.0
 """Seconds that a cell with --bg waits to see its command begin, so that a refusal is an error of the cell."""
 TRAITS = ("status_line", "explain")
@@ -314,50 +312,3 @@ def _assign(shell: Attachment, values: dict[str, object]) -> None:
     result = run_hidden(shell, variables.assignments(values, shell.dialect)).result
     if result is None or result.returncode:
         raise SessionError(f"session {shell.name!r} refused the variables: one may be readonly there")
-
-
-class Follower:
-    """Shows a background command's output in the cell that started it, from a thread of its own."""
-
-    def __init__(
-        self,
-        cell: Cell,
-        sink: CellOutput,
-        writer: Writer,
-        namespace: dict[str, Any],
-        options: CellOptions,
-        timeout: float | None,
-    ) -> None:
-        self._cell, self._sink, self._writer = cell, sink, writer
-        self._namespace, self._options, self._timeout = namespace, options, timeout
-
-    def run(self) -> None:
-        """Until the command's end."""
-        try:
-            with noticed() as interrupts:
-                drive = Foreground(self._cell, self._sink, interrupts, asker=None, timeout=self._timeout)
-                result = drive.run()
-            self._keep(result)
-            self._report(drive, result)
-        except SessionError as error:
-            self._writer.notice(str(error))
-        finally:
-            self._cell.close()
-
-    def _keep(self, result: CellResult) -> None:
-        if self._options.out:
-            begin = max(result.begin, result.end - OUT_BYTES)
-            self._namespace[self._options.out] = text.plain(self._cell.log.bytes(begin, result.end))
-        if self._options.result:
-            self._namespace[self._options.result] = result
-
-    def _report(self, drive: Foreground, result: CellResult) -> None:
-        because = [f"timed out after {self._timeout:g} s"] if drive.timed_out else []
-        because += ["it asked for input, which nobody can give here"] if drive.wanted_input else []
-        if result.returncode:
-            why = "".join(f"; {one}" for one in because)
-            self._writer.notice(f"the background command ended with status {result.returncode}{why}")
-        if self._options.status_line:
-            show_status(result, self._writer)
-        if result.restarted:
-            self._writer.notice(result.restarted)

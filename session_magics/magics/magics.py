@@ -18,7 +18,6 @@ from session_magics.display.pump import Pump
 from session_magics.errors import CellCommandError, CheckFailed, SessionError, UsageMistake
 from session_magics.magics import completing, inspecting, notebook
 from session_magics.magics.cells import CellRunner
-from session_magics.magics.completing import CellCompleter
 from session_magics.verbs.options import nonempty
 from session_magics.verbs.options import size as size_of
 from session_magics.verbs.parser import HelpRequest, parse_cell, parse_verb
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from session_magics.display.terminal import Terminal
     from session_magics.display.theatre import Theatre
     from session_magics.listing import Listing
+    from session_magics.magics.cellcompletion import CellCompleter
     from session_magics.recording.formats import Cast
     from session_magics.recording.playing import Settings
     from session_magics.recording.recorder import Recordings
@@ -76,7 +76,7 @@ class SessionMagics(Magics):
         self._told = self._warned = False
         self._theatre: Theatre | None = None
         self._pump = Pump(shell)
-        self._completer = CellCompleter(self)
+        self._completer: CellCompleter | None = None
         self._hook = inspecting.Hook(self, getattr(shell, "kernel", None))
         self._recordings: Recordings | None = None
 
@@ -185,6 +185,10 @@ class SessionMagics(Magics):
 
         None: neither a cell of ours nor a line. It waits for no command: a busy session is not asked.
         """
+        if self._completer is None:
+            from session_magics.magics.cellcompletion import CellCompleter  # nobody may ever press Tab
+
+            self._completer = CellCompleter(self)
         return self._completer.complete(cell, cursor)
 
     def inspect(self, cell: str, cursor: int, detail: int = 0) -> dict[str, str] | None:

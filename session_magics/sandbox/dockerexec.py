@@ -39,7 +39,7 @@ REMOVAL = 30.0
 BEAT, LOOK = 1.5, 2.5
 """Seconds between two looks at the container while a program runs there, and for the answer to one: together they are
 within the five in which a pause or the end of the engine is to be known."""
-GUARDED = (0.0, 1.0, 5.0, 30.0)
+GUARDED = (0.0, 1.0, 2.0, 3.0, 5.0, 10.0, 15.0)
 """Seconds between the tries to remove a container whose maker is gone: the engine may be about to make it."""
 LATE, LATE_STEP = 2.0, 0.01
 """Seconds that the engine may take to know of an end after the streams are over, and between two questions."""

@@ -32,7 +32,15 @@ ENDED_ONLY = frozenset(("remove",))
 SIZES = ("24x80", "40x120", "50x160")
 VALUES: Mapping[str, Sequence[str]] = {"--shell": ("bash", "zsh", "sh", "fish"), "--size": SIZES}
 """What is usual for options that take many values."""
-FIRST_WORDS: Mapping[str, Sequence[str]] = {"completion": ("bash", "zsh", "fish")}
+TAKES_PATH: Mapping[str, str] = {
+    **dict.fromkeys(("--cwd", "--dir"), DIRECTORIES),
+    **dict.fromkeys(("--executable", "--file", "--no-file", "--file-contains"), FILES),
+}
+"""Options whose value is a path."""
+FIRST_WORDS: Mapping[str, Sequence[str]] = {
+    "completion": ("bash", "zsh", "fish"),
+    "kernel": ("install", "remove", "list"),
+}
 """Verbs whose first word is one of a few."""
 
 Sessions = Callable[[], Iterable[SessionInfo]]
@@ -102,6 +110,8 @@ def _of_verb(name: str, verb: Verb, before: list[str], word: str, sessions: Sess
         return [Candidate(COMMANDS if len(plain) == 1 and "--tool" not in before else FILES)] if plain else []
     if name in FIRST_WORDS:
         return [Candidate(one) for one in FIRST_WORDS[name]] if not plain else []
+    if name == "record" and len(plain) == 1:
+        return [Candidate(FILES)]
     if name in ("copy", "import"):
         return [Candidate(FILES)] if len(plain) < len(verb.fixed) else []
     if name == "resize" and len(plain) == 1:
@@ -139,8 +149,8 @@ def _names(verb: str, infos: Iterable[SessionInfo], given: Sequence[str]) -> lis
 
 
 def _values(options: OptionParser, flag: str, head: str, sessions: Sessions) -> list[Candidate]:
-    if flag == "--cwd" and not head:
-        return [Candidate(DIRECTORIES)]
+    if flag in TAKES_PATH and not head:
+        return [Candidate(TAKES_PATH[flag])]
     if flag == "--label":
         values = sorted({f"{key}={value}" for info in sessions() for key, value in info.labels.items()})
     elif flag == "--parent":

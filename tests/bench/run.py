@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from importlib.metadata import version
 
 from attached import command_line
+from completion import completion
 from elsewhere import elsewhere
 from first_byte import first_byte
 from latency import cell_latency, flat, shell_kernel
@@ -33,7 +34,7 @@ GROUPS: dict[str, Callable[[], Iterator[Figure]]] = {
     group.__name__: group
     for group in (
         *(cell_latency, shell_kernel, lines, one_line, first_byte, loading, shell_ready, hundred, flat, command_line),
-        *(listed, at_once, watched, stalled, elsewhere, stateful),
+        *(listed, at_once, watched, stalled, elsewhere, stateful, completion),
     )
 }
 

@@ -10,10 +10,12 @@ import sys
 import time
 
 import psutil
+import pytest
 
 import dockers
 from dockers import Dockerd
-from rounds import rounds, until
+from rounds import DEADLINE, rounds, until
+from session_magics.sandbox.dockerexec import GUARDED
 
 dockerd, docker_host = dockers.dockerd, dockers.docker_host
 
@@ -29,6 +31,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.timeout(600)
 def test_a_container_goes_with_its_maker_however_and_whenever_that_ends(docker_host: Dockerd) -> None:
     generator = random.Random(5)
     for number in range(rounds(6, 60)):
@@ -40,7 +43,7 @@ def test_a_container_goes_with_its_maker_however_and_whenever_that_ends(docker_h
             else:
                 time.sleep(generator.uniform(0.0, 0.5))
             maker.send_signal((signal.SIGKILL, signal.SIGINT)[number % 2])
-        until(lambda: not guards() and not docker_host.containers(), what="no container and no guard")
+        until(lambda: not guards() and not docker_host.containers(), sum(GUARDED) + DEADLINE, what="nothing is left")
 
 
 def guards() -> list[psutil.Process]:

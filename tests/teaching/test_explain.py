@@ -118,6 +118,7 @@ ROWS = (
     (ANY, "sh -c 'exit 3'", ""),
     (ANY, "cat log.txt; sh -c 'exit 3'", ""),
     (ANY, "cat log.txt | sort", ""),
+    (POSIX, "cat gone | sort", ""),  # a pipe ends as its last command does
     (ANY, "echo 'bash: foo: command not found'; sh -c 'exit 3'", ""),
     (ANY, "cat gone; mkdir gone; sh -c 'exit 3'", ""),  # it is there now
 )  # fmt: skip
@@ -157,7 +158,7 @@ def test_each_common_error_is_explained_and_nothing_else(root: Path, shell: str)
         fill(root / "lesson")
         session = registry.shell("main", shell=shell, rc=False, cwd=str(root / "lesson"))
         run_cell(session, "function greetall; true; end" if shell == "fish" else "greetall() { true; }")
-        for shells, command, wanted in ROWS if shell == "bash" else some(ROWS, 2):
+        for shells, command, wanted in ROWS if shell == "bash" else some(ROWS, 3):
             if shell not in shells.split():
                 continue
             told = tip(session, command)

@@ -39,3 +39,21 @@ def test_the_lesson_works_and_shows_what_is_saved(home: Path) -> None:
     solved = ["solution" in check.metadata.tags for check in checks]
     # each exercise is checked as it is found, and when it is solved
     assert solved == [False, True] * (len(checks) // 2)
+    assert len(checks) >= 20
+    for check, solution in zip(checks, solved, strict=True):
+        assert shown(check)[:2] == (["✓", "Correct"] if solution else ["✗", "Not"]), check.id
+    assert len([after.id for _, after in code if "Tip:" in shown(after)]) == 5
+
+
+def test_what_is_saved_names_no_machine() -> None:
+    found = re.findall(r"/(?:tmp|root|home|work|usr|var|opt)/[^\s\"\\<`]*", LESSON.read_text())
+    assert set(found) == {f"{HOME_OF_SAVED}/shell-lesson", f"{HOME_OF_SAVED}/shell-lesson/garden"}
+
+
+def test_nothing_but_solutions_is_folded_away() -> None:
+    cells = nbformat.read(LESSON, as_version=4).cells
+    folded = [at for at, cell in enumerate(cells) if cell.metadata.get("jp-MarkdownHeadingCollapsed")]
+    assert folded
+    for at in folded:
+        assert ["solution" in cell.metadata.get("tags", []) for cell in cells[at + 1 : at + 3]] == [True, True]
+        assert re.match(r"#{1,4} ", cells[at + 3].source), cells[at + 3].source
