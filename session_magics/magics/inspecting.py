@@ -7,12 +7,15 @@ kernel object; ``unhook`` takes that back.
 from __future__ import annotations
 
 import contextlib
+import glob
 import inspect as python_inspect
+import os
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from session_magics.errors import SessionError
+from session_magics.listing import directory
 from session_magics.verbs.options import HelpRequest
 from session_magics.verbs.parser import CellOptions, parse_cell
 
@@ -58,11 +61,11 @@ def inspect(magics: SessionMagics, cell: str, cursor: int, detail: int) -> dict[
     with contextlib.suppress(SessionError, OSError):
         if shell_cell is None:
             line = next((one for one in LINE.finditer(cell) if one.start() <= cursor <= one.end()), None)
-            if line is not None and cursor < line.start(1):
+            if line is not None and cursor <= line.start(1):
                 text = _documentation(magics, "session")
             elif line is not None:
                 text = inspecting.of_verb_line(line[1], cursor - line.start(1), lambda: magics.registry)
-        elif cursor < shell_cell.line_at:
+        elif cursor <= shell_cell.line_at:
             text = _documentation(magics, "sh_session")
         elif cursor < shell_cell.body_at:
             text = inspecting.of_cell_line(shell_cell.line, cursor - shell_cell.line_at, lambda: magics.registry)
@@ -107,11 +110,21 @@ def is_complete(magics: SessionMagics, cell: str) -> tuple[str, str]:
     return "unknown", ""
 
 
-def asks_help(cell: str) -> str | None:
-    """The word of a shell cell that is ``NAME?`` or ``?NAME`` and nothing else; None for any other."""
+def asks_help(magics: SessionMagics, cell: str) -> str | None:
+    """The word of a shell cell that is ``NAME?`` or ``?NAME`` and nothing else; None for any other.
+
+    None too if files in the session's directory match: then it is a pattern.
+    """
     shell_cell = ShellCell.of(cell)
-    match = ASKS_HELP.fullmatch(cell if shell_cell is None else shell_cell.body)
-    return (match[1] or match[2]) if match else None
+    body = cell if shell_cell is None else shell_cell.body
+    match = ASKS_HELP.fullmatch(body)
+    if match is None:
+        return None
+    with contextlib.suppress(SessionError, OSError):
+        session = _session(magics, CellOptions() if shell_cell is None else shell_cell.options)
+        if glob.glob(body.strip(), root_dir=directory(session.info()) if session is not None else os.getcwd()):
+            return None
+    return match[1] or match[2]
 
 
 class Hook:

@@ -200,8 +200,8 @@ class SessionMagics(Magics):
         return inspecting.is_complete(self, cell)
 
     def asks_help(self, cell: str) -> str | None:
-        """The word of a shell cell that is ``NAME?`` or ``?NAME`` and nothing else; None for any other."""
-        return inspecting.asks_help(cell)
+        """The word of a shell cell that is ``NAME?`` or ``?NAME``, and no file's pattern; None for any other."""
+        return inspecting.asks_help(self, cell)
 
     def close(self) -> None:
         """Detach from all sessions; they live on."""

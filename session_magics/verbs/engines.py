@@ -21,7 +21,9 @@ from session_magics.verbs.progress import Progress, Show
 from session_magics.verbs.waiting import Waiting
 from session_magics.verbs.words import ENGINE_PLACE
 
-CARRIED = frozenset(("info", "tail", "show", "snapshot", "send", "interrupt", "resize", "restart", "stop", "remove"))
+CARRIED = frozenset(
+    ("history", "info", "interrupt", "remove", "resize", "restart", "send", "show", "snapshot", "stop", "tail")
+)
 """Verbs that need nothing of this side but their words."""
 
 

@@ -110,7 +110,7 @@ def parse_words(
     start: name, on, argv (tuple, empty with shell), shell, cwd, env and labels (dicts), size, lifetime, restart,
     max_restarts, backend, wait_for, wait_port (0: any), timeout, tool, approve_all, parent. list: labels, engines.
     info, attachments, interrupt: name.
-    tail: name, lines, follow. show: name, read_only, rows. snapshot: name, html.
+    tail: name, lines, follow. history: name, last, failed. show: name, read_only, rows. snapshot: name, html.
     send: name, text, enter, keys (names for ``key_bytes``, sent after the text).
     wait: name, pattern, port (0: any), silence, timeout. stop: names, labels, all, grace, now.
     restart: name (None with labels), labels, env. remove: names, labels, force, keep_log.

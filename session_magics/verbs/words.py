@@ -16,6 +16,8 @@ ANY_PORT = 0
 """What --port is without a number."""
 ENGINE_PLACE = "engine:"
 """How --on names an engine, before its number."""
+HISTORY_COMMANDS = 50
+"""Commands that ``history`` shows when not told: what a page can be read through."""
 TAIL_LINES = 20
 """Lines that ``tail`` shows when not told: they fit on a page next to the cell."""
 
@@ -115,6 +117,15 @@ def _finish_list(_: OptionParser, call: Namespace) -> None:
 def _tail_options(parser: OptionParser) -> None:
     parser.option("-n", "--lines", metavar="N", type=kind.count, default=TAIL_LINES, help="how many lines")
     parser.option("-f", "--follow", action="store_true", help="go on with what comes, until interrupted")
+
+
+def _history_options(parser: OptionParser) -> None:
+    parser.option("-n", "--last", metavar="N", type=kind.count, default=HISTORY_COMMANDS, help="how many at most")
+    parser.option("--failed", action="store_true", help="only those whose status is not 0")
+
+
+def _finish_history(_: OptionParser, call: Namespace) -> None:
+    call.name = call.name or "main"
 
 
 def _show_options(parser: OptionParser) -> None:
@@ -259,6 +270,13 @@ VERBS: Mapping[str, Verb] = {
     ),
     "info": Verb("NAME", "show all that is known about a session", fixed=_NAME),
     "tail": Verb("NAME [-n 20] [-f]", "show the last lines of the output as text", _tail_options, _NAME),
+    "history": Verb(
+        f"[NAME] [-n {HISTORY_COMMANDS}] [--failed]",
+        "list the commands of a shell: when, how long, status, directory",
+        _history_options,
+        finish=_finish_history,
+        optional="name",
+    ),
     "show": Verb("NAME [--read-only] [--rows N]", "show a live terminal of a session", _show_options, _NAME),
     "snapshot": Verb("NAME [--html]", "show what the terminal's screen shows now", _snapshot_options, _NAME),
     "attachments": Verb("NAME", "show the images and videos that the output names", fixed=_NAME),
