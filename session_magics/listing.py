@@ -180,11 +180,11 @@ def directory(info: SessionInfo) -> str:
     return info.cwd
 
 
-def short_path(path: str) -> str:
-    """The path with ``~`` for the user's home."""
-    home = os.path.expanduser("~")
-    inside = path == home or path.startswith(f"{home}/")
-    return f"~{path[len(home) :]}" if inside and home != "/" else path
+def short_path(path: str, home: str | None = None) -> str:
+    """The path with ``~`` for a home, which is this user's if none is told; the root is nobody's."""
+    home = (os.path.expanduser("~") if home is None else home).rstrip("/")
+    inside = bool(home) and f"{path}/".startswith(f"{home}/")
+    return f"~{path[len(home) :]}" if inside else path
 
 
 def _until(info: SessionInfo) -> float | None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from session_magics.errors import UsageMistake
-from session_magics.model import Lifetime
+from session_magics.model import DEFAULT_NAME, Lifetime
 from session_magics.verbs import options as kind
 from session_magics.verbs.examples import CELL_EXAMPLES, EXAMPLES, grouped
 from session_magics.verbs.keys import KEYS, key_bytes
@@ -42,7 +42,7 @@ __all__ = [
 class CellOptions:
     """The first line of a ``%%sh_session`` cell. None: not given, so the trait or the session's own value holds."""
 
-    name: str = "main"
+    name: str = DEFAULT_NAME
     on: str | None = None
     exec: bool = False
     """Whether each cell is a program of its own, whose state is carried to the next one."""

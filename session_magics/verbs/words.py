@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from session_magics.errors import UsageMistake
-from session_magics.model import ENGINE_MARK
+from session_magics.model import DEFAULT_NAME, ENGINE_MARK
 from session_magics.verbs import lifecycleoptions, recordingoptions, teachingoptions
 from session_magics.verbs import options as kind
 from session_magics.verbs.lifecycleoptions import ANY_PORT, ENGINE_PLACE
@@ -57,7 +57,7 @@ def _history_options(parser: OptionParser) -> None:
 
 
 def _finish_history(_: OptionParser, call: Namespace) -> None:
-    call.name = call.name or "main"
+    call.name = call.name or DEFAULT_NAME
 
 
 def _show_options(parser: OptionParser) -> None:
