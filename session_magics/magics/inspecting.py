@@ -1,7 +1,7 @@
 """Help on the word at the cursor, and whether a cell is complete, for cells of ours in any notebook.
 
 IPython's own hooks for inspection get a name and not the cell, so the kernel's ``do_inspect`` is wrapped, on the one
-kernel object; ``unhook`` takes that back.
+kernel object.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from session_magics.listing import directory
 from session_magics.magics.shellcell import ShellCell, VerbLine
 
 if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
     from session_magics.magics.magics import SessionMagics
 
 ASKS_HELP = re.compile(r"\s*(?:\?{1,2}\s*([\w.+@:-]+)|([\w.+@:-]+)\s*\?{1,2})\s*")
@@ -91,31 +93,31 @@ def asks_help(magics: SessionMagics, cell: str) -> str | None:
     return match[1] or match[2]
 
 
-class Hook:
-    """The wrap of one kernel's ``do_inspect``, which answers for our cells and leaves the others to the kernel."""
+def install(ip: InteractiveShell, magics: SessionMagics) -> None:
+    """Have the kernel ask us first, and answer by itself for what is not ours."""
+    kernel: Any = getattr(ip, "kernel", None)
+    usual = getattr(kernel, "do_inspect", None)
+    if usual is None:
+        return
 
-    def __init__(self, magics: SessionMagics, kernel: Any) -> None:
-        self._kernel = kernel
-        usual = getattr(kernel, "do_inspect", None)
-        if usual is None:
-            return
+    def do_inspect(code: str, cursor_pos: int, *more: Any, **named: Any) -> Any:
+        detail = more[0] if more else named.get("detail_level", 0)
+        found = None
+        with contextlib.suppress(Exception):  # whatever fails here, the kernel answers
+            found = inspect(magics, code, cursor_pos, detail)
+        if found is None:
+            return usual(code, cursor_pos, *more, **named)
+        answer = {"status": "ok", "found": True, "data": found, "metadata": {}}
+        return _later(answer) if python_inspect.iscoroutinefunction(usual) else answer
 
-        def do_inspect(code: str, cursor_pos: int, *more: Any, **named: Any) -> Any:
-            detail = more[0] if more else named.get("detail_level", 0)
-            found = None
-            with contextlib.suppress(Exception):  # whatever fails here, the kernel answers
-                found = inspect(magics, code, cursor_pos, detail)
-            if found is None:
-                return usual(code, cursor_pos, *more, **named)
-            answer = {"status": "ok", "found": True, "data": found, "metadata": {}}
-            return _later(answer) if python_inspect.iscoroutinefunction(usual) else answer
+    kernel.__dict__["do_inspect"] = do_inspect
 
-        self._ours = kernel.__dict__["do_inspect"] = do_inspect
 
-    def unhook(self) -> None:
-        """Give the kernel back its own; what others have wrapped around it since stays as it is."""
-        if self._kernel is not None and self._kernel.__dict__.get("do_inspect") is getattr(self, "_ours", self):
-            del self._kernel.__dict__["do_inspect"]
+def remove(ip: InteractiveShell) -> None:
+    """Give the kernel back its own; what others have wrapped around ours since stays as it is."""
+    kept: Any = getattr(getattr(ip, "kernel", None), "__dict__", {})
+    if getattr(kept.get("do_inspect"), "__module__", "") == __name__:
+        del kept["do_inspect"]
 
 
 async def _later(answer: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from session_magics.magics import completing
+from session_magics.magics import completing, inspecting
 from session_magics.magics.magics import SessionMagics
 
 SESSION = ("session_magics.session", "Session")
@@ -21,12 +21,14 @@ def load(ip: InteractiveShell) -> None:
         magics = SessionMagics(ip)
         ip.register_magics(magics)
         completing.install(ip, magics)
+        inspecting.install(ip, magics)
         _display_by(ip, {SESSION: magics.display_session, LISTING: magics.display_listing})
 
 
 def unload(ip: InteractiveShell) -> None:
     """Take the magics away."""
     completing.remove(ip)
+    inspecting.remove(ip)
     magics = ip.magics_manager.registry.pop("SessionMagics", None)
     if isinstance(magics, SessionMagics):
         magics.close()

@@ -76,7 +76,6 @@ class SessionMagics(Magics):
         self._theatre: Theatre | None = None
         self._pump = Pump(shell)
         self._completer: CellCompleter | None = None
-        self._hook = inspecting.Hook(self, getattr(shell, "kernel", None))
         self._recordings: Recordings | None = None
 
     @validate("size", "shell_program")
@@ -204,7 +203,6 @@ class SessionMagics(Magics):
 
     def close(self) -> None:
         """Detach from all sessions; they live on."""
-        self._hook.unhook()
         if self._runner is not None:
             self._runner.close()
         if self._theatre is not None:
@@ -282,9 +280,17 @@ class SessionMagics(Magics):
                 print(f"session-magics: {news}", file=sys.stderr)
             live, player = (self.terminal, self.player) if self.live else (None, None)
             shown = notebook.line(self.shell)
-            return Verbs(
-                self.registry, _show, live, shown, self.backend, self.runner, lambda: self.recordings, player
-            ).call(words)
+            verbs = Verbs(
+                self.registry,
+                _show,
+                terminal=live,
+                line=shown,
+                backend=self.backend,
+                cells=self.runner,
+                recordings=lambda: self.recordings,
+                player=player,
+            )
+            return verbs.call(words)
 
         with self._pump.running():
             value = _translated(run)

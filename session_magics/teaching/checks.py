@@ -11,8 +11,8 @@ from typing import Any
 from session_magics.listing import short_path
 from session_magics.model import DEFAULT_NAME
 from session_magics.teaching.evidence import Evidence, Found
-from session_magics.teaching.showing import HTML_FRAME, excerpt, html_lines, plain_lines
 from session_magics.teaching.spelling import nearest
+from session_magics.teaching.ticks import HTML_FRAME, excerpt, html_lines, plain_lines
 from session_magics.teaching.words import words_of
 
 ENDINGS = {
