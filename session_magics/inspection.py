@@ -22,7 +22,7 @@ from session_magics.listing import directory
 from session_magics.programs import find_shell
 from session_magics.run import run_hidden
 from session_magics.session import Session
-from session_magics.variables import quoted, report
+from session_magics.variables import RECORD, quoted, report
 
 ANSWER_LIMIT = 3.0
 """Seconds in which a shell has to say what a word is; it takes some milliseconds, on a busy machine more."""
@@ -31,7 +31,6 @@ FIRST_LINES = 30
 VALUE_CHARACTERS = 2000
 """Characters of a variable's value that are shown."""
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
-RECORD = r"\001G\t0\t"
 
 WORD_END = re.compile(r"[^\s;|&()<>\"'`$\\]*")
 NAME = re.compile(r"[^\s\"'`$\\;|&()<>{}*?\x00-\x1f-][^\s\"'`$\\;|&()<>{}*?\x00-\x1f]*|\{|\[\[?|!|\}")

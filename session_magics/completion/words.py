@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 PartKind = Literal["text", "variable", "tilde", "opaque"]
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 UNSAFE = re.compile(r"[^\w@%+=:,./~^-]")
 """Characters that are quoted outside quotes. Letters of every alphabet are safe; so are those that only mean
 something at the beginning of a word, where ``escaped`` sees to them."""

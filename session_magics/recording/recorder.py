@@ -70,7 +70,11 @@ class CastWriter:
             raise UsageMistake(f"{path} exists: take another name, or --force to replace it") from None
         except OSError as error:
             raise UsageMistake(f"{path} cannot be written: {(error.strerror or 'error').lower()}") from None
-        self._put(self._lines.header(header))
+        try:
+            self._put(self._lines.header(header))
+        except StoreError:
+            self.close()
+            raise
 
     def write(self, events: Iterable[CastEvent]) -> None:
         """Append events, as they come."""
