@@ -45,7 +45,8 @@ class Word:
         """The pieces; neighbouring texts are one."""
         parts: list[Part] = []
         for kind, group in itertools.groupby(self.pieces, lambda piece: piece.kind):
-            parts += [Part(kind, "".join(piece.text for piece in group))] if kind == "text" else group
+            alike = list(group)
+            parts += [Part(kind, "".join(piece.text for piece in alike))] if kind == "text" else alike
         return parts
 
     @property
