@@ -61,6 +61,7 @@ def test_less_fills_the_height_and_scrolls(opened: Open) -> None:
     lab.run(1)
     lab.run(2)
     lab.wait_text("numbers.txt")
+    lab.wait_view("view.rows === 24 && view.term.rows >= 23")  # more than what scrolls has
     lab.wait_fitted()
     lab.wait_view("[':', 'numbers.txt'].some((end) => view.text().endsWith(`\\n${view.term.rows - 1}\\n${end}`))")
     rows = lab.view("view.term.rows")

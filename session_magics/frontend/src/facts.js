@@ -3,7 +3,7 @@
 /**
  * @typedef {object} Facts
  * @property {string} name
- * @property {string} state - running, backing-off, exited, failed, lost, unknown
+ * @property {string} state - running, backing-off, exited, failed, lost, removed, unknown
  * @property {string} text - the state in a few words
  * @property {string} program
  * @property {string} directory
@@ -38,7 +38,7 @@ export function mood(facts) {
   if (facts.state === "running") return facts.waiting || facts.doing?.includes("waiting") ? "waiting" : "running";
   if (facts.state === "backing-off") return "waiting";
   if (facts.state === "exited") return facts.code === 0 ? "done" : "failed";
-  return facts.state === "unknown" ? "unknown" : "failed";
+  return ["removed", "unknown"].includes(facts.state) ? "unknown" : "failed";
 }
 
 /** @param {Facts} facts */

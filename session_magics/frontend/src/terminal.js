@@ -18,6 +18,8 @@ import { LEAVE_KEY, TitleBar } from "./titlebar.js";
 const SETTLED = 80;
 /** Rows that the terminal of a program that has ended keeps. */
 const LEAST_ROWS = 3;
+/** Rows that a program gets at least that fills the screen: what such programs are made for. */
+const FULL_SCREEN_ROWS = 24;
 /** States in which a program may go on printing. */
 const ALIVE = new Set(["running", "backing-off", "unknown"]);
 
@@ -107,7 +109,8 @@ export class TerminalView {
     this.bar.element.after(this.find.element);
     const row = Math.ceil(term.options.fontSize * 1.17 * term.options.lineHeight);
     this.height = new Height(this.root, this.screen, row);
-    this.height.setRows(this.model.get("rows"));
+    this.rows = this.model.get("rows");
+    this.height.setRows(this.rows);
     this.screen.after(this.height.grip);
     this.#reader(screenReader(window));
     this.#theme();
@@ -128,6 +131,7 @@ export class TerminalView {
   #listen() {
     const { term } = this;
     this.#hear();
+    term.buffer.onBufferChange(() => this.#fold());
     term.onData((data) => this.readOnly || this.input.type(data));
     term.onBinary((data) => this.readOnly || this.input.binary(data));
     term.onWriteParsed(() => {
@@ -272,15 +276,17 @@ export class TerminalView {
     screen.scrollTop = (term.buffer.active.cursorY + 2) * row - screen.clientHeight;
   }
 
-  /** After the end of a program, give back the rows that it left empty; they come back with it. */
+  /** After the end of a program, give back the rows that it left empty; they come back with it. One that fills the screen has more. */
   #fold() {
     if (this.height.chosen || this.full) return;
     const { active } = this.term.buffer;
     const fold = !ALIVE.has(this.model.get("facts").state) && active.type === "normal";
     const used = active.baseY + active.cursorY + (active.cursorX > 0 ? 1 : 0);
-    const rows = fold ? Math.min(Math.max(used, LEAST_ROWS), this.model.get("rows")) : this.model.get("rows");
-    if (fold || this.folded) this.height.setRows(rows);
-    this.folded = fold;
+    const usual = this.model.get("rows");
+    const open = active.type === "alternate" ? Math.max(usual, FULL_SCREEN_ROWS) : usual;
+    const rows = fold ? Math.min(Math.max(used, LEAST_ROWS), usual) : open;
+    if (rows !== this.rows) this.height.setRows(rows);
+    this.rows = rows;
   }
 
   #settle() {
