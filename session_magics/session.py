@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,7 +23,7 @@ from session_magics.model import BackingOff, Exited, Running, SessionInfo, State
 from session_magics.news import NO_OFFSET, News
 from session_magics.shell import Attachment, Cell
 from session_magics.store import Store
-from session_magics.text.window import Window
+from session_magics.text.window import Window, compiled
 
 if TYPE_CHECKING:
     from session_magics.exits import ExitWatch
@@ -201,10 +200,7 @@ class Session:
             SessionNotRunning: the program ended without it.
             UsageMistake: the pattern is no regular expression.
         """
-        try:
-            window = Window(re.compile(pattern, re.M))
-        except re.error as error:
-            raise UsageMistake(f"{pattern!r} is no regular expression: {error}") from None
+        window = Window(compiled(pattern))
         deadline = None if timeout is None else time.monotonic() + timeout
         position = begin
         with LogReader(self.directory) as log, self.news() as news:
