@@ -48,6 +48,12 @@ def lasting(cell: NotebookNode) -> str:
     return " ".join(VARYING.sub(" ", "".join(map(text_of, cell.outputs))).split())
 
 
+def to_be_done(cell: NotebookNode) -> bool:
+    """Whether a cell checks an exercise, whose cross and hint no learner should find there before the beginning."""
+    tags = cell.metadata.get("tags", [])
+    return "check" in tags and "solution" not in tags
+
+
 def execute(path: Path, home: Path) -> NotebookNode:
     """Run a copy of the notebook, with what is beside it, by the README's command; none but tagged cells may fail.
 
@@ -70,7 +76,7 @@ def save(path: Path) -> None:
         saved, done = nbformat.read(path, as_version=4), execute(path, Path(home))
     for cell, ran in zip(saved.cells, done.cells, strict=True):
         if cell.cell_type == "code":
-            cell.outputs = ran.outputs
+            cell.outputs = [] if to_be_done(cell) else ran.outputs
             for output in cell.outputs:
                 if "execution_count" in output:
                     output.execution_count = None

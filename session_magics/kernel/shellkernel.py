@@ -88,13 +88,15 @@ class ShellKernel(IPythonKernel):
         self.shell.input_transformers_cleanup.insert(0, plaincells.Transform(lambda cell: self.magics.asks_help(cell)))
         super().start()
 
-    def show_help(self, word: str) -> None:
-        """What a cell does that is ``NAME?`` alone."""
-        found = self.magics.inspect(plaincells.LINE + word, len(plaincells.LINE) + len(word))
+    def show_help(self, word: str, detail: int = 0) -> None:
+        """What a cell does that is ``NAME?`` alone, or with detail ``NAME??``."""
+        found = self.magics.inspect(plaincells.LINE + word, len(plaincells.LINE) + len(word), detail)
         if found is None:
             print(f"nothing is known about {word!r}")
-        else:
-            page.page(found)
+            return
+        text = found["text/plain"]
+        more = f" ({word}?? shows all)" if text.endswith("…") and not detail else ""
+        page.page({**found, "text/plain": text + more})
 
     whole = staticmethod(plaincells.whole)
 
