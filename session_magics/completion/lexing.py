@@ -11,7 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from session_magics.completion.words import NAME, Word
+from session_magics.completion.words import Word
+from session_magics.variables import NAME
 
 PlaceKind = Literal["nothing", "command", "argument", "file", "variable", "user"]
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 PartKind = Literal["text", "variable", "tilde", "opaque"]
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 UNSAFE = re.compile(r"[^\w@%+=:,./~^-]")
 """Characters that are quoted outside quotes. Letters of every alphabet are safe; so are those that only mean
 something at the beginning of a word, where ``escaped`` sees to them."""
@@ -45,11 +44,9 @@ class Word:
     def parts(self) -> list[Part]:
         """The pieces; neighbouring texts are one."""
         parts: list[Part] = []
-        for is_text, group in itertools.groupby(self.pieces, lambda piece: piece.kind == "text"):
-            if is_text:
-                parts.append(Part("text", "".join(piece.text for piece in group)))
-            else:
-                parts.extend(group)
+        for kind, group in itertools.groupby(self.pieces, lambda piece: piece.kind):
+            alike = list(group)
+            parts += [Part(kind, "".join(piece.text for piece in alike))] if kind == "text" else alike
         return parts
 
     @property

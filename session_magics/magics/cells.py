@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from session_magics import text, variables
+from session_magics import variables
 from session_magics.display.cell import CellOutput, Writer
 from session_magics.display.live import PATIENCE, Curtain, LiveOutput, Screen
 from session_magics.display.status import show_status
 from session_magics.errors import CellCommandError, SessionError, SessionNotRunning, UsageMistake
 from session_magics.interrupts import noticed
 from session_magics.magics import notebook
-from session_magics.magics.following import OUT_BYTES, Follower
+from session_magics.magics.following import Follower, keep
 from session_magics.magics.teaching import show_explanation
 from session_magics.model import BackingOff, CellResult, Running
 from session_magics.run import CellInterrupted, complete, run_hidden
@@ -273,10 +273,7 @@ class CellRunner:
             show_status(result, writer)
         if result.restarted:
             writer.notice(result.restarted)
-        if options.out:
-            namespace[options.out] = text.plain(shell.log.bytes(max(result.begin, result.end - OUT_BYTES), result.end))
-        if options.result:
-            namespace[options.result] = result
+        keep(options, result, shell.log, namespace)
         if options.get:
             self._fetch(shell, options.get)
 

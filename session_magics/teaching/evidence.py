@@ -20,7 +20,7 @@ from session_magics.log import Event, EventReader
 from session_magics.model import CellResult
 from session_magics.run import run_hidden
 from session_magics.session import INDEX_TAIL, Session
-from session_magics.variables import ShellValue, quoted
+from session_magics.variables import RECORD, ShellValue, quoted
 
 OUTPUT_BYTES = 2_000_000
 """Bytes of the output that are looked at, from its end: as many as a cell shows."""
@@ -137,14 +137,14 @@ case $p in "~") q=$HOME ;; "~/"*) q=$HOME/${{p#"~/"}} ;; /*) ;; *) q=./$p ;; esa
 k=; x=
 if [ -d "$q" ]; then k=directory; elif [ -f "$q" ]; then k=file; elif [ -e "$q" ] || [ -L "$q" ]; then k=other; fi
 [ -x "$q" ] && x=x
-printf '\001G\t0\t%s\t%s\0\001G\t0\t' "$k" "$x"
+printf '{RECORD}%s\t%s\0{RECORD}' "$k" "$x"
 case $k in
 file) head -c {CONTENT_BYTES} "$q" | tr -d '\000\001' ;;
 "") q=${{q%/}}; ls -A "${{q%/*}}/" | head -n {MOST_NAMES} ;;
 esac
 printf '\0'
 done
-printf '\001G\t0\t%s\0\001G\t0\t%s\0' "$HOME" "$(pwd -P)"
+printf '{RECORD}%s\0{RECORD}%s\0' "$HOME" "$(pwd -P)"
 """
 
 
