@@ -44,9 +44,11 @@ class Word:
     def parts(self) -> list[Part]:
         """The pieces; neighbouring texts are one."""
         parts: list[Part] = []
-        for kind, group in itertools.groupby(self.pieces, lambda piece: piece.kind):
-            alike = list(group)
-            parts += [Part(kind, "".join(piece.text for piece in alike))] if kind == "text" else alike
+        for is_text, group in itertools.groupby(self.pieces, lambda piece: piece.kind == "text"):
+            if is_text:
+                parts.append(Part("text", "".join(piece.text for piece in group)))
+            else:
+                parts.extend(group)
         return parts
 
     @property

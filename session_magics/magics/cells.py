@@ -235,14 +235,14 @@ class CellRunner:
             self._on_shell(options, values, writer, run)
         except (CellCommandError, KeyboardInterrupt) as error:
             result = sinks[-1].result if sinks else None
-            if result is not None:
-                if isinstance(error, KeyboardInterrupt):
-                    options = replace(options, explain=False)  # who interrupts knows why it ended
+            if result is None:
+                raise
+            if isinstance(error, KeyboardInterrupt):
+                options = replace(options, explain=False, raise_error=True)  # who interrupts knows why it ended
+            if options.raise_error:
                 with contextlib.suppress(SessionError):  # the command's own error is the one to see
                     self._finish(options, result, writer)
-            if isinstance(error, KeyboardInterrupt) or result is None or options.raise_error:
                 raise
-            return
         result = sinks[-1].result
         assert result is not None
         self._finish(options, result, writer)

@@ -19,7 +19,7 @@ from session_magics.errors import SessionError
 from session_magics.log import Event, EventReader
 from session_magics.model import CellResult
 from session_magics.run import run_hidden
-from session_magics.session import INDEX_TAIL, Session
+from session_magics.session import Session
 from session_magics.variables import RECORD, ShellValue, quoted
 
 OUTPUT_BYTES = 2_000_000
@@ -92,12 +92,7 @@ def collect(session: Session, files: Iterable[str], names: Sequence[str], last: 
 
 def _last(session: Session) -> tuple[str, Event]:
     """The first line of the last command, and the event of its end."""
-    try:
-        size = os.stat(f"{session.directory}/log.idx").st_size
-    except OSError:
-        size = 0
-    events, _ = EventReader(session.directory).events(max(0, size - INDEX_TAIL))
-    steps = [event for event in events if event.kind in ("begin", "end")]
+    steps = EventReader(session.directory).newest(("begin", "end"), 2)
     if not steps:
         raise NothingYet("no command has been run yet")
     if steps[-1].kind == "begin":

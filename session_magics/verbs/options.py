@@ -17,6 +17,7 @@ from typing import Any, Literal, NoReturn
 
 from session_magics.errors import UsageMistake
 from session_magics.model import RestartLimit, check_limit, check_size
+from session_magics.text.window import compiled
 from session_magics.variables import check_variable_names
 from session_magics.verbs.keys import key_bytes
 
@@ -281,10 +282,7 @@ def variable_names(text: str) -> tuple[str, ...]:
 
 
 def regex(text: str) -> str:
-    try:
-        re.compile(text)
-    except re.error as problem:
-        raise UsageMistake(f"{text!r} is no regular expression: {problem}") from None
+    compiled(text)
     return text
 
 
