@@ -32,17 +32,17 @@ class CellCompleter:
         self._magics = magics
         self._shells = Completer()
 
-    def complete(self, cell: str, cursor: int) -> Completions | None:
+    def complete(self, cell: str, cursor: int, *, aside: bool) -> Completions | None:
         """See ``SessionMagics.complete``."""
         if (head := CELL.match(cell)) is not None and cursor >= head.end():
             first = cell.find("\n", head.end())
             if 0 <= first < cursor:
-                return self._of_body(cell[head.end() : first], cell, first + 1, cursor)
+                return self._of_body(cell[head.end() : first], cell, first + 1, cursor, aside=aside)
             return self._of_words(cell, head.end(), cursor, cell_candidates)
         line = LINE.match(cell, cell.rfind("\n", 0, cursor) + 1)
         return self._of_words(cell, line.end(), cursor, candidates) if line and cursor > line.end() else None
 
-    def _of_body(self, line: str, cell: str, begin: int, cursor: int) -> Completions:
+    def _of_body(self, line: str, cell: str, begin: int, cursor: int, *, aside: bool) -> Completions:
         try:
             options = parse_cell(line)
         except (SessionError, HelpRequest):
@@ -53,7 +53,7 @@ class CellCompleter:
         program = options.shell or self._magics.shell_program
         try:
             cwd = cwd and os.path.expanduser(cwd)
-            found = self._shells.complete(cell[begin:], cursor - begin, session, program, cwd)
+            found = self._shells.complete(cell[begin:], cursor - begin, session, program, cwd, aside=aside)
         except SessionError:
             return Completions(cursor, cursor)
         return Completions(found.start + begin, found.end + begin, found.items)

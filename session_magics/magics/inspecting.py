@@ -49,7 +49,9 @@ class ShellCell:
             return CellOptions()
 
 
-def inspect(magics: SessionMagics, cell: str, cursor: int, detail: int) -> dict[str, str] | None:
+def inspect(
+    magics: SessionMagics, cell: str, cursor: int, detail: int, *, aside: bool = False
+) -> dict[str, str] | None:
     """What stands at the cursor of a cell, as a mime bundle; None: the cell is not ours, or nothing is known."""
     from session_magics.verbs import inspecting  # most cells are never asked about
 
@@ -68,16 +70,17 @@ def inspect(magics: SessionMagics, cell: str, cursor: int, detail: int) -> dict[
             text = inspecting.of_cell_line(shell_cell.line, cursor - shell_cell.line_at, lambda: magics.registry)
             text = text or _documentation(magics, "sh_session")
         else:
-            text = _word(magics, shell_cell, cursor - shell_cell.body_at, detail)
+            text = _word(magics, shell_cell, cursor - shell_cell.body_at, detail, aside=aside)
     return {"text/plain": text} if text else None
 
 
-def _word(magics: SessionMagics, cell: ShellCell, cursor: int, detail: int) -> str | None:
+def _word(magics: SessionMagics, cell: ShellCell, cursor: int, detail: int, *, aside: bool) -> str | None:
     from session_magics import inspection
 
     options = cell.options
     program = options.shell or magics.shell_program
-    return inspection.inspect(cell.body, cursor, _session(magics, options), program, cwd=options.cwd, detail=detail)
+    session = _session(magics, options)
+    return inspection.inspect(cell.body, cursor, session, program, cwd=options.cwd, detail=detail, aside=aside)
 
 
 def _session(magics: SessionMagics, options: CellOptions) -> Session | None:
