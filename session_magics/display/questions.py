@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -19,6 +20,8 @@ Answer = Callable[[str, Mapping[str, Any]], "dict[str, Any] | None"]
 """From the kind and the content of a request to the content of its reply; None: the kernel is to answer."""
 Lead = Callable[[Any], Awaitable[Any]]
 """From the frames of a message to those that the kernel gets; None: it gets nothing."""
+BEGIN_LIMIT, BEGIN_STEP = 0.1, 0.005
+"""Seconds that a question is kept for a cell that has been handed to the kernel and may be ours, and between looks."""
 KINDS = ("complete_request", "inspect_request", "is_complete_request")
 
 
@@ -30,7 +33,8 @@ class Questions:
         self._kernel: Any = getattr(ip, "kernel", None)
         self._answer = answer
         self._cells: RunningCell | None = None
-        self._open = self._led = False
+        self._open = self._led = self._closed = False
+        self._soon = 0.0  # until then (of time.monotonic) a cell of ours may begin
         self._thread = ThreadPoolExecutor(1, "answers about cells")  # begun with the first question
 
     @property
@@ -49,10 +53,12 @@ class Questions:
         try:
             yield
         finally:
+            self._soon = time.monotonic() + BEGIN_LIMIT  # there may be another cell to come
             self._open = False
 
     def close(self) -> None:
         """Answer nothing any more."""
+        self._closed = True
         self._thread.shutdown(wait=False)
         if self._cells is not None:
             self._cells.close()
@@ -83,7 +89,7 @@ class Questions:
         self.say("busy", request)
         self._kernel.session.send(stream, f"{kind}reply", content, request, ident=idents)
         self.say("idle", request)
-        self.cells.restate()
+        self.cells.restate(at_once=True)
 
     # ---- ipykernel 7
 
@@ -95,13 +101,19 @@ class Questions:
                 receiver.io_loop.add_callback(lead, self._kernel, self._aside)
 
     async def _aside(self, frames: Any) -> Any:
-        if not self._open:
+        if self._closed:
             return frames
         session = self._kernel.session
         idents, parts = session.feed_identities(frames, copy=False)
         request = session.deserialize(parts, content=False, copy=False)  # so it is not remembered as seen
+        if request["header"]["msg_type"] == "execute_request":
+            self._soon = time.monotonic() + BEGIN_LIMIT
         if request["header"]["msg_type"] not in KINDS or request["header"].get("subshell_id") is not None:
             return frames
+        while not self._open:
+            if time.monotonic() >= self._soon:
+                return frames
+            await asyncio.sleep(BEGIN_STEP)
         request["content"] = session.unpack(request["content"])
         content = await asyncio.wrap_future(self._thread.submit(self._content, request))
         if content is None:
