@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from session_magics.completion import Completion, Completions
 from session_magics.completion.answering import Completer
 from session_magics.errors import SessionError
+from session_magics.magics.inspecting import elsewhere
 from session_magics.model import SessionInfo
 from session_magics.verbs.candidates import COMMANDS, DIRECTORIES, FILES, Candidate, candidates, cell_candidates
 from session_magics.verbs.parser import CellOptions, HelpRequest, parse_cell
@@ -52,6 +53,8 @@ class CellCompleter:
             session = None if options.exec else self._magics.registry.find(options.name)
         program = options.shell or self._magics.shell_program
         try:
+            if elsewhere(self._magics, options, session):
+                return Completions(cursor, cursor)
             cwd = cwd and os.path.expanduser(cwd)
             found = self._shells.complete(cell[begin:], cursor - begin, session, program, cwd, aside=aside)
         except SessionError:

@@ -80,7 +80,17 @@ def _word(magics: SessionMagics, cell: ShellCell, cursor: int, detail: int, *, a
     options = cell.options
     program = options.shell or magics.shell_program
     session = _session(magics, options)
+    if elsewhere(magics, options, session):
+        return None
     return inspection.inspect(cell.body, cursor, session, program, cwd=options.cwd, detail=detail, aside=aside)
+
+
+def elsewhere(magics: SessionMagics, options: CellOptions, session: Session | None) -> bool:
+    """Whether a cell is for another place where its shell is not there yet, of which this machine can tell nothing."""
+    if session is not None and session.info().running:
+        return False
+    place = options.on or (None if options.exec else magics.registry.last_place(options.name))
+    return place is not None and place.partition(",")[0] != "local"
 
 
 def _session(magics: SessionMagics, options: CellOptions) -> Session | None:
