@@ -106,13 +106,13 @@ def __dir__() -> list[str]:
 
 def load_ipython_extension(ip: InteractiveShell) -> None:
     """Register ``%%sh_session`` and ``%session``. Loading again keeps what is there."""
-    from session_magics.magics.magics import load
+    from session_magics.magics.loading import load
 
     load(ip)
 
 
 def unload_ipython_extension(ip: InteractiveShell) -> None:
     """Take the magics away; sessions live on."""
-    from session_magics.magics.magics import unload
+    from session_magics.magics.loading import unload
 
     unload(ip)

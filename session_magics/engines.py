@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import math
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from session_magics.cluster import Cluster, NoAnswer
-from session_magics.errors import SessionError, SessionNotRunning, UsageMistake, WaitTimeout
+from session_magics.errors import SessionError, SessionNotRunning, WaitTimeout
 from session_magics.listing import Observer, Row
 from session_magics.log import LogReader
 from session_magics.model import Command, Exited, Running, SessionInfo, State, describe
@@ -25,7 +24,7 @@ from session_magics.readiness import wait_port
 from session_magics.registry import Registry
 from session_magics.session import GRACE
 from session_magics.store.names import at_engine
-from session_magics.text.window import Window
+from session_magics.text.window import Window, compiled
 
 ENGINE_LABEL = "engine"
 """Label of what was started from here: the number of the engine."""
@@ -163,10 +162,7 @@ class EngineSession:
 
     def wait_for(self, pattern: str, timeout: float | None = None, *, begin: int = 0) -> str:
         """See Session."""
-        try:
-            window = Window(re.compile(pattern, re.M))
-        except re.error as error:
-            raise UsageMistake(f"{pattern!r} is no regular expression: {error}") from None
+        window = Window(compiled(pattern))
         position = begin
 
         def appeared(cluster: Cluster, until: float) -> str | None:

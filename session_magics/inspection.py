@@ -8,41 +8,31 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import subprocess
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from session_magics import manual
+from session_magics.completion.lexing import place
+from session_magics.completion.sideshell import asked_aside
+from session_magics.completion.words import Word
 from session_magics.errors import SessionError
 from session_magics.listing import directory
 from session_magics.programs import find_shell
 from session_magics.run import run_hidden
 from session_magics.session import Session
-from session_magics.variables import quoted, report
+from session_magics.variables import RECORD, quoted, report
 
-ANSWER_LIMIT = 1.0
-"""Seconds in which a shell has to say what a word is: longer, and it is busy with something else."""
+ANSWER_LIMIT = 3.0
+"""Seconds in which a shell has to say what a word is; it takes some milliseconds, on a busy machine more."""
 FIRST_LINES = 30
 """Lines of a function or a help text that are shown when not all is asked for."""
 VALUE_CHARACTERS = 2000
 """Characters of a variable's value that are shown."""
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
-RECORD = r"\001G\t0\t"
 
-WORD = r"(?:\\.|'[^']*'?|\"(?:\\.|[^\"\\])*\"?|\$\(|[^\s;|&()<>`'\"\\])+?"
-TOKEN = re.compile(
-    rf"(?P<comment>(?<!\S)\#[^\n]*)|(?P<word>(?:{WORD})(?=[\s;|&()<>`]|\Z|(?<=\$\()))|(?P<other>.)", re.S
-)
-VARIABLE = re.compile(r"\$\{?[#!]?([A-Za-z_]\w*)")
-ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
-BEFORE_COMMAND = frozenset(
-    (
-        *("!", "and", "begin", "builtin", "command", "do", "elif", "else", "env", "exec", "help", "if", "man", "nice"),
-        *("nohup", "not", "or", "sudo", "then", "time", "type", "until", "which", "while", "xargs", "{"),
-    )
-)
-"""Words behind which a command may stand."""
+WORD_END = re.compile(r"[^\s;|&()<>\"'`$\\]*")
 NAME = re.compile(r"[^\s\"'`$\\;|&()<>{}*?\x00-\x1f-][^\s\"'`$\\;|&()<>{}*?\x00-\x1f]*|\{|\[\[?|!|\}")
 """What can be asked about: one word that is no option and holds nothing to be expanded."""
 
@@ -53,29 +43,25 @@ class Subject:
 
     command: str = ""
     word: str = ""
+    second: str = ""
+    """The first argument, if the word is further on: with some programs a command of their own."""
     variable: str = ""
 
 
 def subject(text: str, cursor: int) -> Subject | None:
     """What stands at the cursor of shell text, or right before it; None: nothing that could be asked about."""
-    for match in VARIABLE.finditer(text):
-        if match.start() <= cursor <= match.end():
-            return Subject(variable=match[1])
-    command, last = "", None
-    for token in TOKEN.finditer(text):
-        if token.start() > cursor or (token.start() == cursor and last is not None):
-            break
-        word = token["word"] or ""
-        if not word:
-            last = None if token[0] in "\n;|&(`" else last
-            command = "" if token[0] in "\n;|&(`" else command
-        elif not ASSIGNMENT.match(word) or command:
-            if not command or (command in BEFORE_COMMAND and word[:1] != "-"):
-                command = word
-            last = Subject(command, word)
-        if token["comment"] and token.end() >= cursor:
-            return None
-    return last
+    name_end = re.compile(r"\w*").match(text, cursor).end()  # type: ignore[union-attr]
+    found = place(text, name_end)
+    if found.kind == "variable":
+        return Subject(variable=found.word.raw) if found.word.raw else None
+    found = place(text, WORD_END.match(text, cursor).end())  # type: ignore[union-attr]
+    word = found.word.literal or ""
+    if found.kind == "command":
+        return Subject(word, word) if word else None
+    if found.kind in ("argument", "file", "user") and found.before:
+        command, second = (one.literal or "" for one in (*found.before, Word(0))[:2])
+        return Subject(command, word, second)
+    return None
 
 
 def inspect(
@@ -105,7 +91,7 @@ def inspect(
     asked = Shell.of(session, program, cwd, aside=aside)
     if found.variable:
         return asked.variable(found.variable)
-    parts = [asked.option(found.command, found.word, detail), asked.command(found.command, detail)]
+    parts = [asked.argument(found, detail), asked.command(found.command, detail)]
     return next((part for part in parts if part), None)
 
 
@@ -135,32 +121,21 @@ class Shell:
         """The records of a query, by their names."""
         records = self._live(body)
         if records is None:
-            records = self._fresh(body) if self.here else ()
+            records = self._fresh(body) if self.here else []
         pairs = (one.decode("utf-8", "replace").partition("\t") for one in records)
         return {name: value for name, _, value in pairs if value.strip()}
 
-    def _live(self, body: str) -> tuple[bytes, ...] | None:
-        """What the session's shell answers; None while it cannot."""
+    def _live(self, body: str) -> list[bytes] | None:
+        """What the session's shell answers; None while it cannot, which a busy one says at once."""
         if self.session is None or self.aside:
             return None
         with contextlib.suppress(SessionError, OSError):
-            if self.session.begun() is None:
-                return tuple(run_hidden(self.session, report(body, self.dialect), limit=ANSWER_LIMIT).records)
+            return list(run_hidden(self.session, report(body, self.dialect), limit=ANSWER_LIMIT).records)
         return None
 
-    def _fresh(self, body: str) -> tuple[bytes, ...]:
-        options = {"bash": ["--norc", "--noprofile"], "zsh": ["-f"], "fish": ["--no-config"]}.get(self.dialect, [])
-        cwd = self.cwd if self.cwd and os.path.isdir(self.cwd) else None
-        environment = {key: value for key, value in os.environ.items() if key not in ("BASH_ENV", "ENV")}
-        try:
-            done = subprocess.run(
-                [self.program, *options, "-c", body], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL, cwd=cwd, env=environment, timeout=ANSWER_LIMIT, check=False,
-            )  # fmt: skip
-        except (OSError, subprocess.TimeoutExpired):
-            return ()
-        head = RECORD.encode().decode("unicode_escape").encode()
-        return tuple(one.removeprefix(head) for one in done.stdout.split(b"\0") if one.startswith(head))
+    def _fresh(self, body: str) -> list[bytes]:
+        cwd = self.cwd if self.cwd and os.path.isdir(self.cwd) else os.getcwd()
+        return asked_aside(self.program, report(body, self.dialect), cwd, time.monotonic() + ANSWER_LIMIT, None)
 
     # ---- what can be asked
 
@@ -175,20 +150,19 @@ class Shell:
         cut = "…" if len(value) > VALUE_CHARACTERS else ""
         return f"{BOLD}${name}{PLAIN}\n{value[:VALUE_CHARACTERS]}{cut}"
 
-    def option(self, command: str, word: str, detail: int) -> str | None:
+    def argument(self, found: Subject, detail: int) -> str | None:
         """What the manual says about an option, or about a command of a command such as ``git commit``."""
-        if word == command or not self.here:
+        if found.word == found.command or not self.here:
             return None
-        if word[:1] != "-":
+        flag = found.word.partition("=")[0] if found.word[:1] == "-" else ""
+        own = [f"{found.command}-{word}" for word in (found.second, found.word) if word[:1] not in ("", "-")]
+        for name in [*own, *([found.command] if flag else [])]:
             with contextlib.suppress(LookupError):
-                return _page(manual.page(f"{command}-{word}"), detail)
-            return None
-        if detail:
-            return None
-        flag = word.partition("=")[0]
-        with contextlib.suppress(LookupError):
-            told = manual.option(manual.page(os.path.basename(command)), flag)
-            return f"{BOLD}{command} {flag}{PLAIN}\n{told}" if told else None
+                page = manual.page(os.path.basename(name))
+                if not flag or detail:
+                    return _page(page, detail)
+                if told := manual.option(page, flag):
+                    return f"{BOLD}{name.replace('-', ' ', 1)} {flag}{PLAIN}\n{told}"
         return None
 
     def command(self, word: str, detail: int) -> str | None:
@@ -213,9 +187,9 @@ class Shell:
         places = [told["pages"].strip(), ""] if "pages" in told else [""]
         if kind == "alias" and (target := re.search(r"(?:aliased to `|alias for )(?:\\)?([\w.+-]+)", text)):
             name = target[1]
-        for place in places:
+        for folder in places:
             with contextlib.suppress(LookupError):
-                return _page(manual.page(os.path.basename(name), place), detail)
+                return _page(manual.page(os.path.basename(name), folder), detail)
         return ""
 
 

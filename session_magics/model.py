@@ -15,6 +15,8 @@ from typing import Literal
 
 from session_magics.errors import UsageMistake
 
+DEFAULT_NAME = "main"
+"""The session that cells run in when none is named."""
 NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 ENGINE_MARK = "@engine:"
 """Parts a name from the number of the engine whose session it is; no owner has a colon, so it is nobody's name here."""

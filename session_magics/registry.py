@@ -23,6 +23,7 @@ from session_magics.errors import (
 from session_magics.holder.processes import start_tick
 from session_magics.model import (
     AGENT_SIZE,
+    DEFAULT_NAME,
     DEFAULT_SIZE,
     LOGIN_SHELL,
     BackingOff,
@@ -142,7 +143,7 @@ class Registry(Starting):
 
     def shell(
         self,
-        name: str = "main",
+        name: str = DEFAULT_NAME,
         *,
         shell: str | None = None,
         cwd: str | None = None,

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,7 +23,7 @@ from session_magics.model import BackingOff, Exited, Running, SessionInfo, State
 from session_magics.news import NO_OFFSET, News
 from session_magics.shell import Attachment, Cell
 from session_magics.store import Store
-from session_magics.text.window import Window
+from session_magics.text.window import Window, compiled
 
 if TYPE_CHECKING:
     from session_magics.exits import ExitWatch
@@ -37,9 +35,6 @@ LEAVING = 0.25
 GOING = 2.0
 """The same after a stop, when nothing lives that it could wait for: it may only be short of processor time."""
 LEAVING_STEP = 0.001
-INDEX_TAIL = 64 * 1024
-"""Bytes of the index looked at first for the command that runs: behind its begin are the times of its output, 40 KB of
-them in an hour."""
 
 
 class Session:
@@ -138,17 +133,8 @@ class Session:
 
     def begun(self) -> Event | None:
         """The begin of the cell command that runs in a shell session now; None if none does."""
-        try:
-            size = os.stat(f"{self.directory}/log.idx").st_size
-        except OSError:
-            return None
-        tail = INDEX_TAIL
-        while True:
-            events, _ = EventReader(self.directory).events(max(0, size - tail))
-            last = next((event for event in reversed(events) if event.kind in ("begin", "end")), None)
-            if last is not None or tail >= size:
-                return last if last is not None and last.kind == "begin" else None
-            tail *= 8
+        last = EventReader(self.directory).newest(("begin", "end"))
+        return last[0] if last and last[0].kind == "begin" else None
 
     def send(self, data: str | bytes) -> None:
         """Type into the program exactly this: no Enter is added (it is ``"\\r"``), text is sent as UTF-8.
@@ -214,10 +200,7 @@ class Session:
             SessionNotRunning: the program ended without it.
             UsageMistake: the pattern is no regular expression.
         """
-        try:
-            window = Window(re.compile(pattern, re.M))
-        except re.error as error:
-            raise UsageMistake(f"{pattern!r} is no regular expression: {error}") from None
+        window = Window(compiled(pattern))
         deadline = None if timeout is None else time.monotonic() + timeout
         position = begin
         with LogReader(self.directory) as log, self.news() as news:

@@ -30,6 +30,8 @@ ShellValue = str | list[str] | dict[str, str] | None
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 OWN_PREFIX = "__sm_"
 """Names that begin so belong to this package, in every shell."""
+RECORD = r"\001G\t0\t"
+"""How a record begins, for a shell's ``printf``, where its number tells nothing; NUL ends it."""
 
 # Names whose assignment fails, is ignored, or changes the shell itself. PATH, IFS, HOME and the like are free.
 KEPT_BY_SHELL: Mapping[str, str] = {

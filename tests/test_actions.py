@@ -259,9 +259,9 @@ def test_doctor_says_what_is_here_and_what_is_wrong(desk: Desk) -> None:
         desk("start bad missing-program")
     report = desk("doctor")
     lines = dict(line.split(None, 1) for line in report.splitlines())
-    assert {"package", "python", "root", "shells", "trial", "sessions", "trouble"} <= set(lines)
+    assert {"package", "python", "root", "shells", "tmux", "trial", "sessions", "trouble"} <= set(lines)
     assert "a session started, printed and ended" in lines["trial"]
-    assert "missing-program" in lines["trouble"] and "1 Running" in lines["sessions"]
+    assert "missing-program" in lines["trouble"] and lines["sessions"] == "1 failed to start, 1 running"
 
 
 def test_signals_that_a_fake_program_takes_are_its_own_affair(desk: Desk) -> None:

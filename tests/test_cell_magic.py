@@ -125,6 +125,8 @@ def test_what_cannot_be_set_is_an_error_and_nothing_runs(shared: LiveKernel, lin
 def test_a_variable_that_the_shell_lacks_is_named_and_the_others_are_there(shared: LiveKernel) -> None:
     outcome = shared.run("%%sh_session lacks --get have,lack\nhave=1")
     assert (outcome.status, outcome.text) == ("error", "UsageError: --get: the shell has no variable lack\n")
+    outcome = shared.run("%%sh_session lacks --get lack --no-raise-error\nfalse")
+    assert (outcome.status, outcome.text) == ("error", "UsageError: --get: the shell has no variable lack\n")
     assert value(shared, "have") == "'1'"
 
 

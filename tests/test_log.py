@@ -14,7 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from session_magics.errors import StoreError
-from session_magics.log import CHUNK_BYTES, TAIL_LIMIT, Event, EventReader, LogReader, log_end, segment_name
+from session_magics.log import (
+    CHUNK_BYTES,
+    INDEX_TAIL,
+    TAIL_LIMIT,
+    Event,
+    EventReader,
+    LogReader,
+    log_end,
+    segment_name,
+)
 
 # Segments as (bytes of a gap before it, its content).
 LOGS = st.lists(st.tuples(st.integers(0, 5), st.binary(max_size=12)), max_size=6)
@@ -309,6 +318,16 @@ def test_events_are_read_in_order_and_from_where_one_was(tmp_path: Path) -> None
         index.write(half[10:])
     assert reader.events(position)[0] == [Event(9, 1.5, "resize", {"rows": 24})]
     assert reader.damaged == 0
+
+
+def test_the_newest_events_of_a_kind_are_found_however_far_back(tmp_path: Path) -> None:
+    reader = EventReader(tmp_path)
+    assert reader.newest(("begin", "end")) == []
+    times = b"".join(line(20 + n, "time") for n in range(2 * INDEX_TAIL // len(line(20, "time"))))
+    (tmp_path / "log.idx").write_bytes(line(0, "begin") + line(9, "end") + line(10, "begin") + times)
+    assert [event.at for event in reader.newest(("begin", "end"), 2)] == [9, 10]
+    assert [event.at for event in reader.newest(("begin", "end"), 9)] == [0, 9, 10]
+    assert [event.kind for event in reader.newest(("time",))] == ["time"]
 
 
 def test_damaged_lines_are_skipped_and_counted(tmp_path: Path) -> None:

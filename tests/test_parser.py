@@ -349,7 +349,7 @@ def test_help_of_a_verb_is_a_text_and_names_all_its_options(verb: str) -> None:
     assert missing == []
 
 
-LONG_FORMS = ("--help", "--lines", "--follow", "--json")
+LONG_FORMS = ("--help", "--last", "--lines", "--follow", "--json")
 """Long forms whose short ones are in the usage, and what every verb takes."""
 
 

@@ -147,8 +147,9 @@ def test_a_pattern_that_never_came_is_told_with_the_end(play: Callable[..., Sess
     session = play(script("hello\n", code=4))
     with pytest.raises(SessionNotRunning, match="exited 4 before 'ready' appeared"):
         session.wait_for("ready", 5)
-    with pytest.raises(UsageMistake, match="no regular expression"):
-        session.wait_for("(")
+    for pattern in ("(", "a{99999999999}", "(" * 5000):
+        with pytest.raises(UsageMistake, match="no regular expression"):
+            session.wait_for(pattern)
 
 
 @given(st.lists(st.binary(min_size=1, max_size=40), max_size=12), st.integers(0, 400))

@@ -144,6 +144,24 @@ def test_what_goes_wrong_inside_is_a_reply_too(shell: LiveKernel, kind: str, con
     assert shell.run("echo alive").text == "alive\n"
 
 
+def test_a_cursor_beyond_the_cell_is_at_its_nearer_end(shell: LiveKernel) -> None:
+    for cursor, end in ((-5, 0), (10**9, 4)):
+        reply = request(shell, "complete_request", {"code": "true", "cursor_pos": cursor})
+        assert (reply["status"], reply["cursor_end"]) == ("ok", end)
+
+
+def test_without_the_extension_each_request_is_answered_and_a_cell_says_what_is_missing(shell: LiveKernel) -> None:
+    shell.run("%unload_ext session_magics")
+    try:
+        assert request(shell, "kernel_info_request", {})["language_info"]["name"] == "bash"
+        assert request(shell, "is_complete_request", {"code": "if true"})["status"] == "incomplete"
+        assert request(shell, "complete_request", {"code": "ec", "cursor_pos": 2})["status"] == "ok"
+        assert "%%sh_session` not found" in shell.run("echo unheard").text
+    finally:
+        shell.run("%load_ext session_magics")
+    assert shell.run("echo heard").text == "heard\n"
+
+
 def test_a_silent_cell_publishes_nothing_and_is_in_no_history(shell: LiveKernel) -> None:
     shell.run("echo counted")
     before, _ = execute(shell, "true", store_history=False)

@@ -17,9 +17,9 @@ from session_magics.cli import scene
 from session_magics.cli.terminal import OwnTerminal
 from session_magics.cli.typing_in import DetachKey, Typist
 from session_magics.errors import SessionError, SessionNotRunning
-from session_magics.log import Event, EventReader, LogReader
+from session_magics.log import INDEX_TAIL, Event, EventReader, LogReader
 from session_magics.model import BackingOff, describe
-from session_magics.session import INDEX_TAIL, Session
+from session_magics.session import Session
 from session_magics.text.modes import MODE_BYTES, Modes
 from session_magics.text.queries import QueryFilter
 from session_magics.text.screen import SNAPSHOT_BYTES, picture

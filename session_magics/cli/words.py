@@ -23,11 +23,6 @@ def _attach_options(parser: OptionParser) -> None:
     parser.option("--detach-key", metavar="KEY", type=kind.key, default=DETACH_KEY, help=key_help)
 
 
-def _finish_completion(parser: OptionParser, call: Namespace) -> None:
-    if call.shell not in SHELLS:
-        parser.misuse(f"no completion for {call.shell[:40]!r}")
-
-
 def _kernel_options(parser: OptionParser) -> None:
     parser.option("--user", action="store_true", help="for this user, whatever the environment (default)")
     parser.option("--sys-prefix", action="store_true", help="into the environment of this interpreter")
@@ -39,8 +34,6 @@ def _kernel_options(parser: OptionParser) -> None:
 
 
 def _finish_kernel(parser: OptionParser, call: Namespace) -> None:
-    if call.action not in KERNEL_ACTIONS:
-        parser.misuse(f"no action {call.action[:40]!r} with kernels")
     if call.user + call.sys_prefix + (call.prefix is not None) > 1:
         parser.error("--user, --sys-prefix and --prefix are different places: give one")
     if call.called is not None and (call.action != "install" or len(call.names) != 1):
@@ -58,7 +51,7 @@ VERBS: Mapping[str, Verb] = {
         "|".join(SHELLS),
         "print what makes a shell complete verbs and names",
         fixed=("shell",),
-        finish=_finish_completion,
+        choices=SHELLS,
     ),
     "kernel": Verb(
         "|".join(KERNEL_ACTIONS) + " [--user|--sys-prefix|--prefix DIR] [--name NAME]… [--as NAME]",
@@ -66,5 +59,6 @@ VERBS: Mapping[str, Verb] = {
         _kernel_options,
         ("action",),
         finish=_finish_kernel,
+        choices=KERNEL_ACTIONS,
     ),
 }

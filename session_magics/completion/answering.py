@@ -8,14 +8,14 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import psutil
-
 from session_magics.completion import Completions
 from session_magics.completion.asking import KNOWN, Answer, answers, question
 from session_magics.completion.lexing import Place, place
 from session_magics.completion.sideshell import asked_aside
+from session_magics.completion.words import Word
 from session_magics.completion.writing import written
 from session_magics.errors import SessionBusy, SessionError, UsageMistake
+from session_magics.listing import directory
 from session_magics.model import SessionInfo
 from session_magics.programs import find_shell
 from session_magics.run import run_hidden
@@ -23,6 +23,7 @@ from session_magics.session import Session
 
 ANSWER_LIMIT = 0.15
 """Seconds that a page is kept waiting at most."""
+COMMAND_KINDS = frozenset(("alias", "builtin", "command", "function", "keyword"))
 
 
 class Completer:
@@ -70,6 +71,7 @@ class Completer:
         known = self._known.get(info.id, Known())
         if aside:
             return known.added(asked, info, dialect)
+        here = None if info.on else directory(info)
         try:
             given = answers(run_hidden(session, asked.text(dialect), limit=asked.left).records)
         except SessionBusy:
@@ -77,7 +79,7 @@ class Completer:
         except SessionError:  # it does not answer in time
             return known.fitting(asked.found)
         self._known[info.id] = Known.of(given)
-        return given if info.on else asked.with_programmable(given, dialect, _directory(info))
+        return given if info.on else asked.with_programmable(given, dialect, here)
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ class Known:
 
     def added(self, asked: _Asked, info: SessionInfo, dialect: str) -> list[Answer]:
         """Those, and what a fresh shell says in the directory where the busy one is."""
-        names, cwd = self.fitting(asked.found), _directory(info)
+        names, cwd = self.fitting(asked.found), None if info.on else directory(info)
         return names if cwd is None else names + asked.aside(info.argv[0], dialect, cwd, self.path)
 
 
@@ -140,8 +142,10 @@ class _Asked:
         return answers(asked_aside(program, text, cwd or os.getcwd(), self.deadline, path))
 
 
-def _directory(info: SessionInfo) -> str | None:
-    """The present directory of a shell on this machine."""
-    with contextlib.suppress(psutil.Error):
-        return psutil.Process(info.pid).cwd() if info.pid is not None and info.on is None else None
-    return None
+def command_names(session: Session, limit: float) -> frozenset[str]:
+    """All commands that the shell of a session knows; none where it does not say so within ``limit`` seconds."""
+    text = question(Place("command", Word(0)), "", session.info().shell or "sh", limit)
+    with contextlib.suppress(SessionError):
+        given = answers(run_hidden(session, text, limit=limit).records)
+        return frozenset(one.text for one in given if one.kind in COMMAND_KINDS)
+    return frozenset()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from session_magics.completion import MOST_ITEMS
 from session_magics.completion.lexing import Place
 from session_magics.completion.words import Part, Word
-from session_magics.variables import OWN_PREFIX, quoted
+from session_magics.variables import OWN_PREFIX, RECORD, quoted
 
 SHELL_SHARE = 0.6
 """Of the time that there is, what a command's own completion may take; files are listed in the rest."""
@@ -93,7 +93,7 @@ _FISH_COMMANDS = (
 
 
 def _told_by_fish(kind: str, names: str) -> str:
-    return rf"builtin printf '\001G\t0\t{kind}\t%s\0' ({names} | builtin string collect)" + "\n"
+    return rf"builtin printf '{RECORD}{kind}\t%s\0' ({names} | builtin string collect)" + "\n"
 
 
 def _call(place: Place, text: str, dialect: str, limit: float, *, files: bool) -> str:

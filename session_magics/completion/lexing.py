@@ -6,11 +6,13 @@ for well-formed that could still become so, and runs nothing.
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass
 from typing import Literal
 
-from session_magics.completion.words import NAME, Word
+from session_magics.completion.words import Word
+from session_magics.variables import NAME
 
 PlaceKind = Literal["nothing", "command", "argument", "file", "variable", "user"]
 
@@ -21,6 +23,8 @@ RESERVED = frozenset(
 PREFIXES = frozenset(("builtin", "command", "env", "exec", "nice", "nohup", "noglob", "sudo", "xargs"))
 """Commands whose first argument is a command."""
 OPERATORS = re.compile(r"\|&|&&|\|\||;;&|;;|;&|[|&;()\n]")
+ORDINARY = re.compile(r"[^\\'\"$`~/ \t\r\n;|&()<>]+")
+"""Characters of a word that mean themselves, whatever quote is open."""
 REDIRECTION = re.compile(r"&>>|&>|<<<|<<-|<<|<>|>>|>\||<&|>&|<|>")
 
 
@@ -40,7 +44,10 @@ class Place:
 def place(text: str, cursor: int) -> Place:
     """Find the place of the cursor in a cell."""
     lexer = _Lexer(text[:cursor])
-    lexer.commands(0, "")
+    try:
+        lexer.commands(0, "")
+    except RecursionError:  # nested more deeply than anybody writes
+        return Place("nothing", Word(cursor))
     assert lexer.found is not None
     return lexer.found
 
@@ -150,6 +157,9 @@ class _Lexer:
             end = re.compile(r"~[\w.-]*").match(self.text, at).end()  # type: ignore[union-attr]
             word.add("tilde", self.text[at:end])
             return end
+        if run := ORDINARY.match(self.text, at):
+            word.add("text", run[0])
+            return run.end()
         if char == "/":
             word.slash = at + 1 - word.start
         word.add("text", char)
@@ -159,6 +169,10 @@ class _Lexer:
         word.quote, word.quote_start = quote, at - word.start
         at += len(quote)
         while self.found is None and at < self.end:
+            if run := ORDINARY.match(self.text, at):
+                word.add("text", run[0])
+                at = run.end()
+                continue
             char = self.text[at]
             if char == quote[-1]:
                 word.quote = ""
@@ -248,7 +262,7 @@ class _Lexer:
         elif word.assigns and all(one.assigns for one in before):
             self._reached("file", _value(word))
         else:
-            words = [one for at, one in enumerate(before) if not all(each.assigns for each in before[: at + 1])]
+            words = list(itertools.dropwhile(lambda one: one.assigns, before))
             while words and words[0].raw in PREFIXES and (len(words) == 1 or words[1].raw[:1] != "-"):
                 words = [one for one in words[1:] if not (words[0].raw == "env" and one.assigns)]
             array = len(before) == 1 and before[0].assigns and before[0].raw.endswith("=")
@@ -269,4 +283,4 @@ def _value(word: Word) -> Word:
     at = begin
     while at < inner.end and inner.found is None:
         at = inner._piece(at, value)
-    return Word(word.start + begin, word.raw[begin:], value.parts, value.quote, value.quote_start, value.slash)
+    return Word(word.start + begin, word.raw[begin:], value.pieces, value.quote, value.quote_start, value.slash)

@@ -8,7 +8,7 @@ __sm_some() { # KIND BEGINNING NAME…: those that begin so
   local kind=$1 begin=$2
   shift 2
   local found=("${(@M)@:#${begin}*}")
-  (( $#found )) && builtin printf '\001G\t0\t%s\t%s\0' $kind "${(F)found[1,__sm_most]}" >"$__sm_fifo"
+  (( $#found )) && builtin printf '\001G\t0\t%s\t%s\0' $kind "${(F)found}" >"$__sm_fifo"
 }
 
 __sm_tell() { # KIND NAME…: as many records

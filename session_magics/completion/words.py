@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass, field
 from typing import Literal
 
 PartKind = Literal["text", "variable", "tilde", "opaque"]
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 UNSAFE = re.compile(r"[^\w@%+=:,./~^-]")
 """Characters that are quoted outside quotes. Letters of every alphabet are safe; so are those that only mean
 something at the beginning of a word, where ``escaped`` sees to them."""
@@ -28,7 +28,8 @@ class Word:
 
     start: int
     raw: str = ""
-    parts: list[Part] = field(default_factory=list)
+    pieces: list[Part] = field(default_factory=list)
+    """As they were read: a text may be in many."""
     quote: str = ""
     quote_start: int = 0
     """Offset in ``raw`` where the open quote begins."""
@@ -36,17 +37,26 @@ class Word:
     """Offset in ``raw`` behind the last slash: where the last component of a path begins."""
 
     def add(self, kind: PartKind, text: str) -> None:
-        """Append a piece; neighbouring texts become one."""
-        if kind == "text" and self.parts and self.parts[-1].kind == "text":
-            text = self.parts.pop().text + text
-        self.parts.append(Part(kind, text))
+        """Append a piece."""
+        self.pieces.append(Part(kind, text))
+
+    @property
+    def parts(self) -> list[Part]:
+        """The pieces; neighbouring texts are one."""
+        parts: list[Part] = []
+        for is_text, group in itertools.groupby(self.pieces, lambda piece: piece.kind == "text"):
+            if is_text:
+                parts.append(Part("text", "".join(piece.text for piece in group)))
+            else:
+                parts.extend(group)
+        return parts
 
     @property
     def literal(self) -> str | None:
         """What it stands for, if that is known without a shell."""
-        if any(part.kind in ("variable", "opaque") for part in self.parts):
+        if any(part.kind in ("variable", "opaque") for part in self.pieces):
             return None
-        return "".join(part.text for part in self.parts)
+        return "".join(part.text for part in self.pieces)
 
     @property
     def plain(self) -> bool:
@@ -60,9 +70,9 @@ class Word:
 
     def path(self) -> tuple[list[Part], str] | None:
         """Its directory, as pieces up to the last slash, and the beginning of the last name; None: not known."""
-        if any(part.kind == "opaque" for part in self.parts):
+        if any(part.kind == "opaque" for part in self.pieces):
             return None
-        parts = list(self.parts)
+        parts = self.parts
         if not parts or parts[-1].kind != "text":
             return (parts, "") if not parts else None
         last = parts.pop().text

@@ -54,6 +54,11 @@ def read(session: Session, agents: AgentWatch, *, owner: str = "", waiting: str 
     }
 
 
+def removed(before: Facts) -> Facts:
+    """What is said about a session that has been removed: what it was, so that its picture stays as it is."""
+    return {**before, "state": "unknown", "text": "removed", "owner": "", "waiting": "", "doing": ""}
+
+
 def _gone(session: Session, reason: str) -> Facts:
     return {
         "name": session.name, "state": "unknown", "text": f"unknown ({reason})", "program": "", "directory": "",

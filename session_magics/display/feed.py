@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -201,7 +202,10 @@ class Feed:
             self._waiting = "input" if answer.echo or not answer.canonical else "secret"
 
     def _update(self) -> None:
-        found = facts.read(self.session, self._agents, owner=self.channel.owner, waiting=self._waiting)
+        if os.path.isdir(self.session.directory):
+            found = facts.read(self.session, self._agents, owner=self.channel.owner, waiting=self._waiting)
+        else:
+            found = facts.removed(self._facts)
         if found != self._facts:
             self._facts = found
             for face in list(self._faces):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import html
-import os
 import signal
 
 from session_magics.display.cell import Writer
 from session_magics.display.rich import Rich
+from session_magics.listing import short_path
 from session_magics.model import CellResult
 from session_magics.text.amounts import fine_time
 
@@ -24,13 +24,15 @@ _GOOD, _BAD = "#2f9e57", "#e0524d"
 def show_status(result: CellResult, writer: Writer) -> None:
     """Show the line of a command that has ended. What is captured gets none: it is the command's own output."""
     if writer.live:
-        lost, home = result.state == "lost", os.path.expanduser("~")
-        writer.display(status_line(result.cwd, result.returncode, result.duration, lost=lost, home=home))
+        writer.display(status_line(result.cwd, result.returncode, result.duration, lost=result.state == "lost"))
 
 
-def status_line(directory: str, returncode: int, seconds: float, *, lost: bool = False, home: str = "") -> Rich:
-    """``returncode`` is as in CellResult; ``lost``: it is unknown. ``home`` is shown as ~; empty: no such place."""
-    parts = [_shortened(directory, home)] if directory else []
+def status_line(
+    directory: str, returncode: int, seconds: float, *, lost: bool = False, home: str | None = None
+) -> Rich:
+    """``returncode`` is as in CellResult; ``lost``: it is unknown. ``home`` is as in ``short_path``."""
+    path = "".join(one if one.isprintable() else "�" for one in short_path(directory, home))
+    parts = [path] if path else []
     how = "? unknown" if lost else _how(returncode)
     good = returncode == 0 and not lost
     shown = f'<span style="color:{_GOOD if good else _BAD}">{how}</span>'
@@ -53,10 +55,3 @@ def _signal(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return ""
-
-
-def _shortened(directory: str, home: str) -> str:
-    home = home.rstrip(os.sep)
-    inside = bool(home) and (directory == home or directory.startswith(home + os.sep))
-    shown = "~" + directory[len(home) :] if inside else directory
-    return "".join(one if one.isprintable() else "�" for one in shown)

@@ -92,7 +92,8 @@ class Transform:
         if not cell.head and not cell.plain:
             return lines
         if cell.plain and (word := self._asks_help(LINE + cell.rest)):
-            return [*_lines(cell.head), f"get_ipython().kernel.show_help({word!r})\n"]
+            detail = int("??" in cell.rest)
+            return [*_lines(cell.head), f"get_ipython().kernel.show_help({word!r}, {detail})\n"]
         rest = f"{LINE}{cell.rest}" if cell.plain else cell.rest
         magic: list[str] = cell_magic(_lines(rest)) if rest.strip() else []
         return [*_lines(cell.head), *magic]

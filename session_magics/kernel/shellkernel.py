@@ -63,6 +63,7 @@ class ShellKernel(IPythonKernel):
         """Load the extension; the shell itself is started by the first cell."""
         self._gate = Gate()
         self._languages: dict[str, dict[str, object]] = {}
+        self._magics: Any = None
         super().__init__(**kwargs)
         self.shell.ast_node_interactivity = "all"  # a line magic shows its value, also above shell text
         for trait in ON_HERE:
@@ -77,21 +78,24 @@ class ShellKernel(IPythonKernel):
 
     @property
     def magics(self) -> Any:
-        """The extension's magics, which may be loaded anew."""
-        return self.shell.magics_manager.registry["SessionMagics"]
+        """The extension's magics, which may be loaded anew; once they are unloaded, still the last ones."""
+        self._magics = self.shell.magics_manager.registry.get("SessionMagics", self._magics)
+        return self._magics
 
     def start(self) -> None:
         """See Kernel. From here on cells are shell: lines of a configuration, which were run before, are Python."""
         self.shell.input_transformers_cleanup.insert(0, plaincells.Transform(lambda cell: self.magics.asks_help(cell)))
         super().start()
 
-    def show_help(self, word: str) -> None:
-        """What a cell does that is ``NAME?`` alone."""
-        found = self.magics.inspect(plaincells.LINE + word, len(plaincells.LINE) + len(word))
+    def show_help(self, word: str, detail: int = 0) -> None:
+        """What a cell does that is ``NAME?`` alone, or with detail ``NAME??``."""
+        found = self.magics.inspect(plaincells.LINE + word, len(plaincells.LINE) + len(word), detail)
         if found is None:
             print(f"nothing is known about {word!r}")
-        else:
-            page.page(found)
+            return
+        text = found["text/plain"]
+        more = f" ({word}?? shows all)" if text.endswith("…") and not detail else ""
+        page.page({**found, "text/plain": text + more})
 
     whole = staticmethod(plaincells.whole)
     asked = staticmethod(plaincells.asked)
@@ -170,7 +174,7 @@ class ShellKernel(IPythonKernel):
 
     async def do_complete(self, code: str, cursor_pos: int | None) -> dict[str, Any]:
         """See Kernel."""
-        cursor = len(code) if cursor_pos is None else cursor_pos
+        cursor = len(code) if cursor_pos is None else max(0, min(cursor_pos, len(code)))
         cell, at, start = self.asked(code, cursor)
         found = self.magics.complete(cell, at)
         if found is None:

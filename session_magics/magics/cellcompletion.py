@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import shlex
 from collections.abc import Callable, Sequence
@@ -12,16 +11,13 @@ from typing import TYPE_CHECKING, Any
 from session_magics.completion import Completion, Completions
 from session_magics.completion.answering import Completer
 from session_magics.errors import SessionError
-from session_magics.magics.inspecting import elsewhere
+from session_magics.magics.shellcell import ShellCell, VerbLine
 from session_magics.model import SessionInfo
 from session_magics.verbs.candidates import COMMANDS, DIRECTORIES, FILES, Candidate, candidates, cell_candidates
-from session_magics.verbs.parser import CellOptions, HelpRequest, parse_cell
 
 if TYPE_CHECKING:
     from session_magics.magics.magics import SessionMagics
 
-CELL = re.compile(r"\s*%%sh_session(?=\s|$)")
-LINE = re.compile(r"(?:[\w., \t\[\]]*=)?[ \t]*%session(?=[ \t])")
 ASK_AS: dict[str, str] = {FILES: "<", DIRECTORIES: "cd ", COMMANDS: ""}
 """What stands before a word, so that a shell would complete such things."""
 
@@ -35,28 +31,19 @@ class CellCompleter:
 
     def complete(self, cell: str, cursor: int, *, aside: bool) -> Completions | None:
         """See ``SessionMagics.complete``."""
-        if (head := CELL.match(cell)) is not None and cursor >= head.end():
-            first = cell.find("\n", head.end())
-            if 0 <= first < cursor:
-                return self._of_body(cell[head.end() : first], cell, first + 1, cursor, aside=aside)
-            return self._of_words(cell, head.end(), cursor, cell_candidates)
-        line = LINE.match(cell, cell.rfind("\n", 0, cursor) + 1)
-        return self._of_words(cell, line.end(), cursor, candidates) if line and cursor > line.end() else None
+        if (shell_cell := ShellCell.of(cell)) is not None and cursor >= shell_cell.line_at:
+            if shell_cell.in_body(cursor):
+                return self._of_body(shell_cell, cursor, aside=aside)
+            return self._of_words(cell, shell_cell.line_at, cursor, cell_candidates)
+        line = VerbLine.of(cell, cursor)
+        return self._of_words(cell, line.at, cursor, candidates) if line and cursor > line.at else None
 
-    def _of_body(self, line: str, cell: str, begin: int, cursor: int, *, aside: bool) -> Completions:
+    def _of_body(self, cell: ShellCell, cursor: int, *, aside: bool) -> Completions:
+        begin, session, program = cell.body_at, cell.session(self._magics), cell.program(self._magics)
         try:
-            options = parse_cell(line)
-        except (SessionError, HelpRequest):
-            options = CellOptions()
-        session, cwd = None, options.cwd
-        with contextlib.suppress(SessionError):
-            session = None if options.exec else self._magics.registry.find(options.name)
-        program = options.shell or self._magics.shell_program
-        try:
-            if elsewhere(self._magics, options, session):
+            if cell.elsewhere(self._magics):
                 return Completions(cursor, cursor)
-            cwd = cwd and os.path.expanduser(cwd)
-            found = self._shells.complete(cell[begin:], cursor - begin, session, program, cwd, aside=aside)
+            found = self._shells.complete(cell.body, cursor - begin, session, program, cell.cwd, aside=aside)
         except SessionError:
             return Completions(cursor, cursor)
         return Completions(found.start + begin, found.end + begin, found.items)

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from session_magics import text, variables
+from session_magics import variables
 from session_magics.display.cell import CellOutput, Writer
 from session_magics.display.live import PATIENCE, Curtain, LiveOutput, Screen
 from session_magics.display.status import show_status
 from session_magics.errors import CellCommandError, SessionError, SessionNotRunning, UsageMistake
 from session_magics.interrupts import noticed
 from session_magics.magics import notebook
-from session_magics.magics.following import OUT_BYTES, Follower
+from session_magics.magics.following import Follower, keep
 from session_magics.magics.teaching import show_explanation
 from session_magics.model import BackingOff, CellResult, Running
 from session_magics.run import CellInterrupted, complete, run_hidden
@@ -235,14 +235,14 @@ class CellRunner:
             self._on_shell(options, values, writer, run)
         except (CellCommandError, KeyboardInterrupt) as error:
             result = sinks[-1].result if sinks else None
-            if result is not None:
-                if isinstance(error, KeyboardInterrupt):
-                    options = replace(options, explain=False)  # who interrupts knows why it ended
+            if result is None:
+                raise
+            if isinstance(error, KeyboardInterrupt):
+                options = replace(options, explain=False, raise_error=True)  # who interrupts knows why it ended
+            if options.raise_error:
                 with contextlib.suppress(SessionError):  # the command's own error is the one to see
                     self._finish(options, result, writer)
-            if isinstance(error, KeyboardInterrupt) or result is None or options.raise_error:
                 raise
-            return
         result = sinks[-1].result
         assert result is not None
         self._finish(options, result, writer)
@@ -273,10 +273,7 @@ class CellRunner:
             show_status(result, writer)
         if result.restarted:
             writer.notice(result.restarted)
-        if options.out:
-            namespace[options.out] = text.plain(shell.log.bytes(max(result.begin, result.end - OUT_BYTES), result.end))
-        if options.result:
-            namespace[options.result] = result
+        keep(options, result, shell.log, namespace)
         if options.get:
             self._fetch(shell, options.get)
 

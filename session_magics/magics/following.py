@@ -10,12 +10,21 @@ from session_magics.display.status import show_status
 from session_magics.errors import SessionError
 from session_magics.foreground import Foreground
 from session_magics.interrupts import noticed
+from session_magics.log import LogReader
 from session_magics.model import CellResult
 from session_magics.shell import Cell
 from session_magics.verbs.parser import CellOptions
 
 OUT_BYTES = 64 * 1024 * 1024
 """Most bytes of output that --out keeps: as many as the log does."""
+
+
+def keep(options: CellOptions, result: CellResult, log: LogReader, namespace: dict[str, Any]) -> None:
+    """Give Python what --out and --result ask for."""
+    if options.out:
+        namespace[options.out] = text.plain(log.bytes(max(result.begin, result.end - OUT_BYTES), result.end))
+    if options.result:
+        namespace[options.result] = result
 
 
 class Follower:
@@ -39,19 +48,12 @@ class Follower:
             with noticed() as interrupts:
                 drive = Foreground(self._cell, self._sink, interrupts, asker=None, timeout=self._timeout)
                 result = drive.run()
-            self._keep(result)
+            keep(self._options, result, self._cell.log, self._namespace)
             self._report(drive, result)
         except SessionError as error:
             self._writer.notice(str(error))
         finally:
             self._cell.close()
-
-    def _keep(self, result: CellResult) -> None:
-        if self._options.out:
-            begin = max(result.begin, result.end - OUT_BYTES)
-            self._namespace[self._options.out] = text.plain(self._cell.log.bytes(begin, result.end))
-        if self._options.result:
-            self._namespace[self._options.result] = result
 
     def _report(self, drive: Foreground, result: CellResult) -> None:
         because = [f"timed out after {self._timeout:g} s"] if drive.timed_out else []

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
@@ -17,7 +16,7 @@ from session_magics.display.cell import LIMIT
 from session_magics.display.pump import Pump
 from session_magics.display.questions import Questions
 from session_magics.errors import CellCommandError, CheckFailed, SessionError, UsageMistake
-from session_magics.magics import completing, inspecting, notebook, replies
+from session_magics.magics import inspecting, notebook, replies
 from session_magics.magics.cells import CellRunner
 from session_magics.verbs.options import nonempty
 from session_magics.verbs.options import size as size_of
@@ -79,7 +78,6 @@ class SessionMagics(Magics):
         self._questions = Questions(shell, lambda *asked: replies.reply_aside(self, *asked))
         self._pump = Pump(shell, self._questions)
         self._completer: CellCompleter | None = None
-        self._hook = inspecting.Hook(self, getattr(shell, "kernel", None))
         self._recordings: Recordings | None = None
 
     @validate("size", "shell_program")
@@ -206,12 +204,11 @@ class SessionMagics(Magics):
         return inspecting.is_complete(self, cell)
 
     def asks_help(self, cell: str) -> str | None:
-        """The word of a shell cell that is ``NAME?`` or ``?NAME`` and nothing else; None for any other."""
-        return inspecting.asks_help(cell)
+        """The word of a shell cell that is ``NAME?`` or ``?NAME``, and no file's pattern; None for any other."""
+        return inspecting.asks_help(self, cell)
 
     def close(self) -> None:
         """Detach from all sessions; they live on."""
-        self._hook.unhook()
         self._questions.close()
         if self._runner is not None:
             self._runner.close()
@@ -290,20 +287,20 @@ class SessionMagics(Magics):
                 print(f"session-magics: {news}", file=sys.stderr)
             live, player = (self.terminal, self.player) if self.live else (None, None)
             shown = notebook.line(self.shell)
-            return Verbs(
-                self.registry, _show, live, shown, self.backend, self.runner, lambda: self.recordings, player
-            ).call(words)
+            verbs = Verbs(
+                self.registry,
+                _show,
+                terminal=live,
+                line=shown,
+                backend=self.backend,
+                cells=self.runner,
+                recordings=lambda: self.recordings,
+                player=player,
+            )
+            return verbs.call(words)
 
         with self._pump.running():
-            return Shown.of(_translated(run))
-
-
-class Shown:
-    """Results that are text: shown once, as text, and usable as the value they are."""
-
-    @staticmethod
-    def of(value: object) -> object:
-        """The value to return from a line magic."""
+            value = _translated(run)
         return Text(value) if type(value) is str else value
 
 
@@ -329,43 +326,3 @@ def _translated(run: Callable[[], Any]) -> Any:
         raise
     except SessionError as error:
         raise UsageError(str(error)) from None
-
-
-def load(ip: InteractiveShell) -> None:
-    """Register the magics, once."""
-    if not isinstance(ip.magics_manager.registry.get("SessionMagics"), SessionMagics):
-        magics = SessionMagics(ip)
-        ip.register_magics(magics)
-        completing.install(ip, magics)
-        _display_by(ip, {SESSION: magics.display_session, LISTING: magics.display_listing})
-
-
-SESSION = ("session_magics.session", "Session")
-LISTING = ("session_magics.listing", "Listing")
-
-
-def _display_by(ip: InteractiveShell, functions: Mapping[tuple[str, str], Callable[[Any], None] | None]) -> None:
-    """Have values of these classes displayed by functions, or by none of ours again; the classes are not imported."""
-    if ip.display_formatter is None:
-        return
-    formatter = ip.display_formatter.ipython_display_formatter
-    for (module, name), function in functions.items():
-        if function is not None:
-            formatter.for_type_by_name(module, name, function)
-        else:
-            with contextlib.suppress(KeyError):
-                formatter.pop(f"{module}.{name}")
-
-
-def unload(ip: InteractiveShell) -> None:
-    """Take the magics away."""
-    completing.remove(ip)
-    magics = ip.magics_manager.registry.pop("SessionMagics", None)
-    if isinstance(magics, SessionMagics):
-        magics.close()
-        # else %config would go on setting the traits of this one after it was loaded again
-        others: list[Any] = [one for one in ip.configurables if not isinstance(one, SessionMagics)]
-        ip.configurables[:] = others
-        _display_by(ip, {SESSION: None, LISTING: None})
-    ip.magics_manager.magics["line"].pop("session", None)
-    ip.magics_manager.magics["cell"].pop("sh_session", None)

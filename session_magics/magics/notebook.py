@@ -23,6 +23,7 @@ from IPython.display import publish_display_data
 from session_magics.display.cell import Writer
 from session_magics.display.rich import Piece, Rich
 from session_magics.foreground import EOF, Asker
+from session_magics.magics.shellcell import ShellCell
 from session_magics.text import strip_styles
 from session_magics.verbs.progress import Show, on_terminal
 
@@ -156,7 +157,7 @@ def _is_whole_cell(ip: InteractiveShell) -> bool:
     with contextlib.suppress(Exception):  # an embedded or older kernel: then nothing may be cleared
         code = ip.kernel.get_parent("shell")["content"]["code"]  # type: ignore[attr-defined]
         whole = getattr(ip.kernel, "whole", str)  # type: ignore[attr-defined]  # a shell kernel knows plain cells
-        return bool(whole(code).lstrip().startswith("%%sh_session"))
+        return ShellCell.of(whole(code)) is not None
     return False
 
 

@@ -88,7 +88,7 @@ class OneShots:
         if result.dropped:
             writer.notice(f"{result.dropped:,} bytes of the output are not kept")
         if options.status_line and writer.live:
-            writer.display(status_line(result.cwd, result.code, result.duration, home=os.path.expanduser("~")))
+            writer.display(status_line(result.cwd, result.code, result.duration))
         namespace = self._ip.user_ns
         namespace["_exit_code"] = result.code
         if options.out:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from session_magics.magics.inspecting import ShellCell
+from session_magics.magics.shellcell import ShellCell
 
 if TYPE_CHECKING:
     from session_magics.completion import Completions

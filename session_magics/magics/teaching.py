@@ -14,7 +14,7 @@ from session_magics.session import Session
 def show_explanation(session: Session, result: CellResult, writer: Writer) -> None:
     """Show what is to be said about a command that has ended, if anything is. What is captured gets no such line."""
     from session_magics.teaching.explaining import explanation  # most cells ask for none
-    from session_magics.teaching.showing import hint_html
+    from session_magics.teaching.ticks import hint_html
 
     told = None
     with contextlib.suppress(SessionError):  # its session is gone: the command's own error is the one to see

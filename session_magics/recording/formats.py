@@ -22,6 +22,8 @@ Version = Literal[2, 3]
 
 LONGEST_LINE = 16 * 1024 * 1024
 """Bytes of one line of a file; one that is longer is no cast. A whole file of version 1 is one line."""
+LATEST = 1e9
+"""Seconds of a cast, some thirty years: later times are none, and clocks cannot show them."""
 MICROSECONDS = 1_000_000
 """Times are written so finely, as recorders do; in whole numbers, so that intervals add up."""
 _SIZE = re.compile(r"(\d{1,4})x(\d{1,4})")
@@ -169,6 +171,8 @@ class CastFile:
         if code == "r":
             _resize(data)
         self._now = self._now + seconds if interval else max(self._now, seconds)
+        if self._now > LATEST:
+            raise ValueError(self._now)
         return CastEvent(self._now, code, data)
 
     def _header(self) -> tuple[int, Header]:

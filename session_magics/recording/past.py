@@ -80,7 +80,7 @@ class Past:
             return Edge(following[0].at, following[0].time) if following else self.end
         return Edge(event.at, event.time)
 
-    def header(self, begin: Edge, title: str, command: str, idle_limit: float | None) -> Header:
+    def header(self, begin: Edge, title: str, command: str, idle_limit: float | None = None) -> Header:
         """What a cast from there on says about itself."""
         size = self._size_at(begin)
         return Header(size, int(begin.time), title, command, idle_limit, {"TERM": "xterm-256color"})
@@ -127,7 +127,7 @@ class Past:
                 yield from transcript.output(moment, piece)
 
 
-def cast_of(session: Session, idle_limit: float | None = None) -> Cast:
+def cast_of(session: Session) -> Cast:
     """All that a session has printed so far."""
     past = Past(session)
     try:
@@ -135,6 +135,6 @@ def cast_of(session: Session, idle_limit: float | None = None) -> Cast:
         transcript = past.transcript(begin)
         events = [*past.events(transcript, begin, past.end), *transcript.finish()]
         info = session.info()
-        return Cast(past.header(begin, info.name, info.command_line, idle_limit), tuple(events))
+        return Cast(past.header(begin, info.name, info.command_line), tuple(events))
     finally:
         past.close()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os.path
 from dataclasses import dataclass
 
 from session_magics.recording.formats import Cast
+
+TITLE_LENGTH = 200
+"""Characters of a title that are shown, in one line."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,12 @@ class Settings:
         """Those given, and what the cast says itself; None: not given. An idle limit of 0 is none."""
         limit = cast.header.idle_limit if idle_limit is None else idle_limit
         return cls(speed or 1.0, start_at or 0.0, limit or None, autoplay is not False)
+
+
+def title_of(cast: Cast, path: str) -> str:
+    """What a file is called, by itself or by its name, without what could command a terminal or break a line."""
+    title = cast.header.title or os.path.basename(path)
+    return "".join(one if one.isprintable() else "�" for one in title[:TITLE_LENGTH])
 
 
 def clock(seconds: float) -> str:

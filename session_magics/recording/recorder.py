@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import select
+import stat
 import threading
 import time
 from collections.abc import Iterable
@@ -55,7 +57,8 @@ class Recorded:
 class CastWriter:
     """A cast file that grows by whole lines, header first, so that it is whole whenever writing ends.
 
-    Raises UsageMistake for a file that exists, unless ``force``, and StoreError for one that cannot be written.
+    Raises UsageMistake for a file that exists, unless ``force``, or is another recording's, and StoreError for
+    one that cannot be written.
     """
 
     def __init__(self, path: str, version: Version, header: Header, *, force: bool = False) -> None:
@@ -65,12 +68,28 @@ class CastWriter:
         self.seconds = 0.0
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         try:
-            self._fd = os.open(path, flags | (os.O_TRUNC if force else os.O_EXCL), 0o666)
+            self._fd = os.open(path, flags if force else flags | os.O_EXCL, 0o666)
         except FileExistsError:
             raise UsageMistake(f"{path} exists: take another name, or --force to replace it") from None
         except OSError as error:
             raise UsageMistake(f"{path} cannot be written: {(error.strerror or 'error').lower()}") from None
-        self._put(self._lines.header(header))
+        try:
+            self._clear()
+            self._put(self._lines.header(header))
+        except BaseException:
+            self.close()
+            raise
+
+    def _clear(self) -> None:
+        """Take the file for us, and empty it if it is one that has contents."""
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageMistake(f"{self.path} is being recorded to: take another name") from None
+        except OSError:
+            pass  # a file system without locks
+        if stat.S_ISREG(os.fstat(self._fd).st_mode):
+            os.ftruncate(self._fd, 0)
 
     def write(self, events: Iterable[CastEvent]) -> None:
         """Append events, as they come."""

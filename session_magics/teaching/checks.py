@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from session_magics.listing import short_path
+from session_magics.model import DEFAULT_NAME
 from session_magics.teaching.evidence import Evidence, Found
-from session_magics.teaching.showing import HTML_FRAME, excerpt, html_lines, plain_lines
 from session_magics.teaching.spelling import nearest
+from session_magics.teaching.ticks import HTML_FRAME, excerpt, html_lines, plain_lines
 from session_magics.teaching.words import words_of
 
-DEFAULT_NAME = "main"
-"""The session that cells run in when none is named."""
 ENDINGS = {
     1: "failed with status 1",
     2: "failed with status 2, which often means that it was called in a wrong way",
@@ -192,11 +192,7 @@ def _cwd(wanted: str, evidence: Evidence) -> Check:
     if ok:
         return Check("cwd", wanted, True, f"the shell is in the directory {_q(wanted)}")
     text = f"the shell should be in the directory {_q(wanted)}"
-    return Check("cwd", wanted, False, text, f"it is in {_short(evidence.cwd, evidence.home)}")
-
-
-def _short(path: str, home: str) -> str:
-    return "~" + path[len(home) :] if home and (path + "/").startswith(home + "/") else path
+    return Check("cwd", wanted, False, text, f"it is in {short_path(evidence.cwd, evidence.home)}")
 
 
 def _file_checks(wanted: Expectation, evidence: Evidence) -> Iterator[Check]:

@@ -19,8 +19,8 @@ from session_magics.errors import SessionError
 from session_magics.log import Event, EventReader
 from session_magics.model import CellResult
 from session_magics.run import run_hidden
-from session_magics.session import INDEX_TAIL, Session
-from session_magics.variables import ShellValue, quoted
+from session_magics.session import Session
+from session_magics.variables import RECORD, ShellValue, quoted
 
 OUTPUT_BYTES = 2_000_000
 """Bytes of the output that are looked at, from its end: as many as a cell shows."""
@@ -92,12 +92,7 @@ def collect(session: Session, files: Iterable[str], names: Sequence[str], last: 
 
 def _last(session: Session) -> tuple[str, Event]:
     """The first line of the last command, and the event of its end."""
-    try:
-        size = os.stat(f"{session.directory}/log.idx").st_size
-    except OSError:
-        size = 0
-    events, _ = EventReader(session.directory).events(max(0, size - INDEX_TAIL))
-    steps = [event for event in events if event.kind in ("begin", "end")]
+    steps = EventReader(session.directory).newest(("begin", "end"), 2)
     if not steps:
         raise NothingYet("no command has been run yet")
     if steps[-1].kind == "begin":
@@ -137,14 +132,14 @@ case $p in "~") q=$HOME ;; "~/"*) q=$HOME/${{p#"~/"}} ;; /*) ;; *) q=./$p ;; esa
 k=; x=
 if [ -d "$q" ]; then k=directory; elif [ -f "$q" ]; then k=file; elif [ -e "$q" ] || [ -L "$q" ]; then k=other; fi
 [ -x "$q" ] && x=x
-printf '\001G\t0\t%s\t%s\0\001G\t0\t' "$k" "$x"
+printf '{RECORD}%s\t%s\0{RECORD}' "$k" "$x"
 case $k in
 file) head -c {CONTENT_BYTES} "$q" | tr -d '\000\001' ;;
 "") q=${{q%/}}; ls -A "${{q%/*}}/" | head -n {MOST_NAMES} ;;
 esac
 printf '\0'
 done
-printf '\001G\t0\t%s\0\001G\t0\t%s\0' "$HOME" "$(pwd -P)"
+printf '{RECORD}%s\0{RECORD}%s\0' "$HOME" "$(pwd -P)"
 """
 
 

@@ -43,7 +43,7 @@ def explained(failure: Failure) -> str | None:
     for complaint in complaints(failure.tail):
         if _is_its_own(failure, complaint) and (text := about(failure, complaint)) is not None:
             return text
-    if failure.status == 1 and failure.last and (failure.last[0] not in ("grep",) or not failure.tail.strip()):
+    if failure.status == 1 and failure.last and (failure.last[0] != "grep" or not failure.tail.strip()):
         return QUIET.get(failure.last[0])
     return ENDINGS.get(failure.status)
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import os.path
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from session_magics import text, variables
-from session_magics.errors import SessionError
+from session_magics import text
+from session_magics.completion.answering import command_names
 from session_magics.model import CellResult
-from session_magics.run import run_hidden
 from session_magics.session import Session
 from session_magics.teaching.evidence import Found, look_here, look_there
 from session_magics.teaching.words import last_command, tokens
@@ -20,22 +16,8 @@ TAIL_BYTES = 16 * 1024
 """Bytes at the end of the output in which the shell's complaint is looked for."""
 TAIL_LINES = 12
 """Lines of them: the complaint comes last, and fish adds a picture of the place."""
-SH_BUILTINS = (
-    "alias bg break cd command continue echo eval exec exit export false fg getopts hash jobs kill printf pwd read"
-    " readonly return set shift test times trap true type ulimit umask unalias unset wait"
-)
-"""Of sh, which cannot list its own."""
-
-_NAMES: Mapping[str, str] = {
-    "bash": r"\builtin compgen -c",
-    "zsh": "\\builtin \\print \\-rl \\-\\- "
-    + " ".join(f'"${{(k){kind}[@]}}"' for kind in ("aliases", "functions", "builtins", "commands")),
-    "sh": f"\\command printf '%s\\n' {SH_BUILTINS}; \\alias | \\command sed \"s/^alias //;s/=.*//\"\n"
-    'IFS=:; \\set -f; for __sm_k in $PATH; do \\command ls "$__sm_k"; done',
-    "fish": "builtin printf '%s\\n' (builtin functions -an) (builtin --names)\n"
-    "for __sm_k in $PATH; command ls $__sm_k; end; builtin set -e __sm_k",
-}
-"""What prints the names of all commands, one a line."""
+NAMES_LIMIT = 3.0
+"""Seconds in which its shell has to say what commands there are; on a quiet machine it takes a twentieth of one."""
 
 
 @dataclass(frozen=True)
@@ -88,17 +70,5 @@ class Failure:
     @cached_property
     def commands(self) -> tuple[str, ...]:
         """The names of the commands that the shell knows."""
-        body = "{" + f" {_NAMES[self.dialect]}\n" + "}"
-        if self.dialect == "fish":
-            body = _NAMES["fish"]
-        framed = f"{_PRINTF[self.dialect]} '\\001G\\t0\\t'\n{body}\n{_PRINTF[self.dialect]} '\\0'"
-        records: list[bytes] = []
-        with contextlib.suppress(SessionError):  # its shell is gone: then nothing is guessed
-            records = list(run_hidden(self.session, variables.report(framed, self.dialect)).records)
-        names = b"".join(records).decode("utf-8", "replace").split("\n")
-        return tuple(sorted({name for name in names if name and name[0] not in "_." and not os.path.isabs(name)}))
-
-
-_PRINTF = {
-    "bash": r"\builtin printf", "zsh": r"\builtin \printf", "sh": r"\command printf", "fish": "builtin printf",
-}  # fmt: skip
+        names = command_names(self.session, NAMES_LIMIT)
+        return tuple(sorted(name for name in names if name[0] not in "_."))

@@ -113,7 +113,11 @@ def _fill(path: Path, source: Path) -> None:
         there = {name for name in names if os.path.lexists(target / name)}
         return {name for name in there if not (_is_folder(target / name) and _is_folder(Path(folder, name)))}
 
-    shutil.copytree(source, path, dirs_exist_ok=True, symlinks=True, ignore=present)
+    try:
+        shutil.copytree(source, path, dirs_exist_ok=True, symlinks=True, ignore=present)
+    except shutil.Error as error:  # a list of those that could not be copied, the others are
+        name, _, why = error.args[0][0]
+        raise UsageMistake(f"--from {source}: {name} cannot be copied: {why}") from None
 
 
 def _is_folder(path: Path) -> bool:

@@ -5,9 +5,18 @@ from __future__ import annotations
 import re
 
 from session_magics import text
+from session_magics.errors import UsageMistake
 
 WINDOW_BYTES = 16 * 1024
 """Output kept behind what has been looked at: a match that is longer and comes in several pieces is not found."""
+
+
+def compiled(pattern: str) -> re.Pattern[str]:
+    """A pattern that a user gave; raises UsageMistake if it is no regular expression."""
+    try:
+        return re.compile(pattern, re.M)
+    except (re.error, OverflowError, RecursionError) as error:  # the last two: numbers too large, nested too deeply
+        raise UsageMistake(f"{pattern[:60]!r} is no regular expression: {error}") from None
 
 
 class Window:

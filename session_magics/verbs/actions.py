@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from session_magics.cleaning import clean
 from session_magics.errors import SessionError, SessionExists
+from session_magics.history import History, history
 from session_magics.importing.report import Report
 from session_magics.listing import AgentWatch, Listing, Observer
 from session_magics.model import BackingOff, Command, Lost, Running, SessionInfo, describe
@@ -191,6 +192,9 @@ class Verbs(AgentVerbs, CopyVerb, RecordingVerbs, TeachingVerbs):
         with contextlib.suppress(KeyboardInterrupt):
             self._follow(session, words.lines)
         return None
+
+    def _history(self, words: Namespace) -> History:
+        return history(self._registry.get(words.name), last=words.last, failed=words.failed)
 
     def _follow(self, session: Session | EngineSession, lines: int) -> None:
         """Show what comes until the program's end, or until so much was shown that the page would suffer."""

@@ -21,8 +21,6 @@ from session_magics.verbs.words import VERBS, Verb
 
 FILES, DIRECTORIES, COMMANDS = ":files", ":directories", ":commands"
 
-MANY = frozenset(("--allow", "--deny", "--env", "--label", "--key"))
-"""Options that may be repeated."""
 HELP_LIMIT = 60
 """Characters of what is told about a session."""
 UNPRINTABLE = dict.fromkeys((*range(32), *range(127, 160)), "�")
@@ -37,12 +35,6 @@ TAKES_PATH: Mapping[str, str] = {
     **dict.fromkeys(("--executable", "--file", "--no-file", "--file-contains"), FILES),
 }
 """Options whose value is a path."""
-FIRST_WORDS: Mapping[str, Sequence[str]] = {
-    "completion": ("bash", "zsh", "fish"),
-    "kernel": ("install", "remove", "list"),
-}
-"""Verbs whose first word is one of a few."""
-
 Sessions = Callable[[], Iterable[SessionInfo]]
 """Reads what sessions there are; called if they matter."""
 
@@ -95,7 +87,9 @@ def _of_option(options: OptionParser, before: Sequence[str], word: str, sessions
         return _values(options, flag, f"{flag}=", sessions)
     if word.startswith("-"):
         return [
-            Candidate(flag, text, "option") for flag, text in options.described() if flag not in before or flag in MANY
+            Candidate(flag, text, "option")
+            for flag, text in options.described()
+            if flag not in before or flag in options.repeatable
         ]
     return None
 
@@ -108,8 +102,8 @@ def _of_verb(name: str, verb: Verb, before: list[str], word: str, sessions: Sess
         return found
     if name == "start":
         return [Candidate(COMMANDS if len(plain) == 1 and "--tool" not in before else FILES)] if plain else []
-    if name in FIRST_WORDS:
-        return [Candidate(one) for one in FIRST_WORDS[name]] if not plain else []
+    if verb.choices:
+        return [Candidate(one) for one in verb.choices] if not plain else []
     if name == "record" and len(plain) == 1:
         return [Candidate(FILES)]
     if name in ("copy", "import"):

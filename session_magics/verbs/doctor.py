@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 import shutil
 import sys
 import tempfile
@@ -25,14 +26,16 @@ def examine(registry: Registry) -> Sequence[tuple[str, str]]:
     infos = registry.infos()
     counts: dict[str, int] = {}
     for info in infos:
-        counts[type(info.state).__name__] = counts.get(type(info.state).__name__, 0) + 1
+        kind = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(info.state).__name__).lower()
+        counts[kind] = counts.get(kind, 0) + 1
     disk = shutil.disk_usage(registry.store.root)
-    shells = [name for name in ("bash", "zsh", "fish", "dash", "tmux") if shutil.which(name)]
+    shells = [name for name in ("bash", "zsh", "fish", "dash") if shutil.which(name)]
     rows = [
         ("package", f"{Path(__file__).parent.parent}, protocol {wire.VERSION}"),
         ("python", f"{sys.version.split()[0]} on {platform.system()} {platform.release()}"),
         ("root", f"{registry.store.root} ({registry.store.relocated or 'local disk'}, {disk.free >> 20} MB free)"),
         ("shells", ", ".join(shells)),
+        ("tmux", shutil.which("tmux") or "not here"),
         ("trial", _trial()),
         ("sessions", ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())) or "none"),
     ]

@@ -17,11 +17,13 @@ from session_magics.model import SessionInfo
 from session_magics.session import GRACE
 from session_magics.store.names import engine_address
 from session_magics.text.amounts import short_time
+from session_magics.verbs.lifecycleoptions import ENGINE_PLACE
 from session_magics.verbs.progress import Progress, Show
 from session_magics.verbs.waiting import Waiting
-from session_magics.verbs.words import ENGINE_PLACE
 
-CARRIED = frozenset(("info", "tail", "show", "snapshot", "send", "interrupt", "resize", "restart", "stop", "remove"))
+CARRIED = frozenset(
+    ("history", "info", "interrupt", "remove", "resize", "restart", "send", "show", "snapshot", "stop", "tail")
+)
 """Verbs that need nothing of this side but their words."""
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 
 from session_magics.errors import SessionError
+from session_magics.inspection import BOLD, PLAIN
 from session_magics.listing import directory, last_line, short_path
 from session_magics.model import SessionInfo, describe
 from session_magics.registry import Registry
@@ -15,8 +16,6 @@ from session_magics.text.amounts import short_bytes, short_time
 from session_magics.verbs.options import OptionParser
 from session_magics.verbs.parser import cell_parser
 from session_magics.verbs.words import OTHER_WORDS, VERBS
-
-BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 
 
 def of_verb_line(line: str, cursor: int, registry: Callable[[], Registry]) -> str | None:

@@ -17,6 +17,7 @@ from typing import Any, Literal, NoReturn
 
 from session_magics.errors import UsageMistake
 from session_magics.model import RestartLimit, check_limit, check_size
+from session_magics.text.window import compiled
 from session_magics.variables import check_variable_names
 from session_magics.verbs.keys import key_bytes
 
@@ -65,6 +66,13 @@ class _Help(argparse.Action):
         raise HelpRequest(parser.format_help())
 
 
+class _Pairs(argparse.Action):
+    """Pairs of several options become one dict."""
+
+    def __call__(self, _: object, call: argparse.Namespace, value: Any, __: str | None = None) -> None:
+        setattr(call, self.dest, {**getattr(call, self.dest), value[0]: value[1]})
+
+
 class OptionParser(argparse.ArgumentParser):
     """argparse for options alone: plain words are sorted out before, so that those of a program stay untouched."""
 
@@ -81,6 +89,7 @@ class OptionParser(argparse.ArgumentParser):
         self.takes_value: dict[str, bool] = {}
         self.takes_number: set[str] = set()
         """Options that may stand alone, or before a number."""
+        self.repeatable: set[str] = set()
         self.examples: Sequence[str] = ()
         """Whole lines that its help shows at the end."""
         self.option("-h", "--help", action=_Help, nargs=0, default=argparse.SUPPRESS, help="show this text")
@@ -90,9 +99,15 @@ class OptionParser(argparse.ArgumentParser):
         if "type" in how:
             how["type"] = _shown(how["type"])
         action = self.add_argument(*flags, **how)
+        if how.get("action") in ("append", "extend", _Pairs):
+            self.repeatable.update(flags)
         self.takes_value.update(dict.fromkeys(flags, action.nargs not in (0, "?")))
         if action.nargs == "?":
             self.takes_number.update(flags)
+
+    def pairs(self, flag: str, **how: Any) -> None:
+        """Add an option ``K=V`` that may be repeated; its value is a dict."""
+        self.option(flag, metavar="K=V", type=pair, action=_Pairs, default={}, **how)
 
     def format_help(self) -> str:
         text = super().format_help()
@@ -267,10 +282,7 @@ def variable_names(text: str) -> tuple[str, ...]:
 
 
 def regex(text: str) -> str:
-    try:
-        re.compile(text)
-    except re.error as problem:
-        raise UsageMistake(f"{text!r} is no regular expression: {problem}") from None
+    compiled(text)
     return text
 
 

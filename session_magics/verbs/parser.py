@@ -15,12 +15,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from session_magics.errors import UsageMistake
-from session_magics.model import Lifetime
+from session_magics.model import DEFAULT_NAME, Lifetime
 from session_magics.verbs import options as kind
 from session_magics.verbs.examples import CELL_EXAMPLES, EXAMPLES, grouped
 from session_magics.verbs.keys import KEYS, key_bytes
+from session_magics.verbs.lifecycleoptions import session_options
 from session_magics.verbs.options import HelpRequest, OptionParser, sort_words, split_words
-from session_magics.verbs.words import OTHER_WORDS, VERBS, Verb, session_options
+from session_magics.verbs.words import OTHER_WORDS, VERBS, Verb
 
 __all__ = [
     "KEYS",
@@ -41,7 +42,7 @@ __all__ = [
 class CellOptions:
     """The first line of a ``%%sh_session`` cell. None: not given, so the trait or the session's own value holds."""
 
-    name: str = "main"
+    name: str = DEFAULT_NAME
     on: str | None = None
     exec: bool = False
     """Whether each cell is a program of its own, whose state is carried to the next one."""
@@ -80,7 +81,7 @@ def parse_cell(line: str, *, program: str = "%%sh_session") -> CellOptions:
         from session_magics.sandbox.places import session_name  # most cells run here
 
         call["name"] = session_name(call["on"])
-    call.update(env=dict(call["env"]), set=tuple(call["set"]), get=tuple(call["get"]))
+    call.update(set=tuple(call["set"]), get=tuple(call["get"]))
     return CellOptions(**call)
 
 
@@ -110,7 +111,7 @@ def parse_words(
     start: name, on, argv (tuple, empty with shell), shell, cwd, env and labels (dicts), size, lifetime, restart,
     max_restarts, backend, wait_for, wait_port (0: any), timeout, tool, approve_all, parent. list: labels, engines.
     info, attachments, interrupt: name.
-    tail: name, lines, follow. show: name, read_only, rows. snapshot: name, html.
+    tail: name, lines, follow. history: name, last, failed. show: name, read_only, rows. snapshot: name, html.
     send: name, text, enter, keys (names for ``key_bytes``, sent after the text).
     wait: name, pattern, port (0: any), silence, timeout. stop: names, labels, all, grace, now.
     restart: name (None with labels), labels, env. remove: names, labels, force, keep_log.
@@ -149,6 +150,8 @@ def _place(parser: OptionParser, verb: Verb, call: Namespace, words: list[str]) 
     """Give the plain words their names in the call."""
     if len(words) < len(verb.fixed):
         parser.misuse(f"{' and '.join(verb.fixed[len(words) :]).upper()} is missing")
+    if verb.choices and words[0] not in verb.choices:
+        parser.misuse(f"no {verb.fixed[0]} {words[0][:40]!r}")
     for name in verb.fixed:
         setattr(call, name, words.pop(0))
     if verb.optional:

@@ -81,6 +81,7 @@ class RecordingVerbs:
         """What a FILE or the NAME of a session is, with its title."""
         from session_magics.recording.formats import read_cast
         from session_magics.recording.past import cast_of
+        from session_magics.recording.playing import title_of
 
         session = self._session_named(what)
         if session is not None:
@@ -91,7 +92,7 @@ class RecordingVerbs:
         if os.path.isfile(path):
             self._check_amount(what, os.path.getsize(path), f"in a terminal: session-magics play {what}")
         cast = read_cast(path)
-        return cast, cast.header.title or os.path.basename(path)
+        return cast, title_of(cast, path)
 
     def _session_named(self, what: str) -> Session | None:
         """The session of that name, unless a file is meant."""

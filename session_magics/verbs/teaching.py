@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from session_magics.errors import CheckFailed, SessionBusy, SessionError, UsageMistake
-from session_magics.model import CellResult
+from session_magics.model import DEFAULT_NAME, CellResult
 from session_magics.registry import Registry
 from session_magics.run import run_hidden
 from session_magics.session import Session
-from session_magics.teaching.checks import DEFAULT_NAME, Assessment, Expectation, assess, nothing
+from session_magics.teaching.checks import Assessment, Expectation, assess, nothing
 from session_magics.teaching.evidence import NothingYet, collect
 from session_magics.teaching.scratch import default_directory, prepare
 from session_magics.variables import quoted

@@ -11,8 +11,8 @@ from session_magics.listing import last_line
 from session_magics.readiness import wait_port, wait_silence
 from session_magics.session import Session
 from session_magics.text.amounts import short_time
+from session_magics.verbs.lifecycleoptions import ANY_PORT
 from session_magics.verbs.progress import Progress, Show
-from session_magics.verbs.words import ANY_PORT
 
 READY_LIMIT = 60.0
 """Seconds that ``start --wait-for`` waits when not told."""

@@ -7,15 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from session_magics.errors import UsageMistake
-from session_magics.model import ENGINE_MARK, check_name
-from session_magics.verbs import castoptions, lessons
+from session_magics.model import DEFAULT_NAME, ENGINE_MARK
+from session_magics.verbs import lifecycleoptions, recordingoptions, teachingoptions
 from session_magics.verbs import options as kind
+from session_magics.verbs.lifecycleoptions import ANY_PORT, ENGINE_PLACE
 from session_magics.verbs.options import OptionParser, Tail
 
-ANY_PORT = 0
-"""What --port is without a number."""
-ENGINE_PLACE = "engine:"
-"""How --on names an engine, before its number."""
+HISTORY_COMMANDS = 50
+"""Commands that ``history`` shows when not told: what a page can be read through."""
 TAIL_LINES = 20
 """Lines that ``tail`` shows when not told: they fit on a page next to the cell."""
 
@@ -31,6 +30,8 @@ class Verb:
     tail: Tail = ""
     finish: Callable[[OptionParser, Namespace], None] = lambda parser, call: None
     optional: str = ""
+    choices: tuple[str, ...] = ()
+    """What the first of the fixed words may be; empty: anything."""
 
     def parser(self, program: str) -> OptionParser:
         """What reads the options of this verb."""
@@ -40,81 +41,23 @@ class Verb:
         return parser
 
 
-def session_options(parser: OptionParser) -> None:
-    """What a cell and ``start`` say alike about a session that is made."""
-    parser.option("--shell", metavar="SH", type=kind.nonempty, help="bash, zsh, sh, fish, or a path to one of them")
-    parser.option("--cwd", metavar="DIR", type=kind.nonempty, help="directory to begin in")
-    parser.option("--env", metavar="K=V", type=kind.pair, action="append", default=[], help="may be repeated")
-    parser.option("--size", metavar="RxC", type=kind.size, help="rows and columns of the terminal, such as 24x80")
-    parser.option(
-        "--on",
-        metavar="PLACE",
-        type=kind.nonempty,
-        help="docker:IMAGE, container:NAME or ssh:HOST; start: engine:N too",
-    )
-    lifetime = "kernel: ends with this kernel; detached: until it is stopped"
-    parser.option("--lifetime", choices=("kernel", "detached"), help=lifetime)
-
-
-def _label_option(parser: OptionParser, text: str) -> None:
-    parser.option("--label", metavar="K=V", dest="labels", type=kind.pair, action="append", default=[], help=text)
-
-
-def _start_options(parser: OptionParser) -> None:
-    session_options(parser)
-    _label_option(parser, "to find it by; may be repeated")
-    parser.option("--restart", choices=("no", "on-failure", "always"), default="no", help="after the program's end")
-    limit_help = "give up after N restarts (N/TIME: N within that time, such as 5/60s)"
-    parser.option("--max-restarts", metavar="N[/TIME]", type=kind.restart_limit, help=limit_help)
-    parser.option("--backend", choices=("auto", "native", "tmux"), help="what holds it; tmux can attach to it then")
-    parser.option("--wait-for", metavar="REGEX", type=kind.regex, help="return when the output has this")
-    port_help = "return when it listens on this TCP port, or on any"
-    parser.option("--wait-port", metavar="N", nargs="?", const=ANY_PORT, type=kind.port, help=port_help)
-    parser.option("--timeout", metavar="S", type=kind.timeout, help="seconds to wait for it")
-    parser.option("--tool", metavar="TOOL", type=kind.nonempty, help="a coding agent, of which only ARGS are given")
-    approve_help = "with the tool's own switch that has it ask nothing"
-    parser.option("--approve-all", action="store_true", help=approve_help)
-    parser.option("--parent", metavar="NAME", type=check_name, help="a session with whose program this one ends")
-
-
-def _finish_start(parser: OptionParser, call: Namespace) -> None:
-    check_name(call.name)
-    call.env, call.labels = dict(call.env), dict(call.labels)
-    call.lifetime = call.lifetime or "detached"
-    if not call.argv and call.shell is None and call.tool is None:
-        parser.misuse("PROGRAM is missing")
-    if call.tool is not None and call.shell is not None:
-        parser.error("--tool and --shell are different things to start: give one")
-    if call.approve_all and call.tool is None:
-        parser.error("--approve-all belongs to --tool TOOL, which is missing")
-    if call.parent is not None and call.shell is not None:
-        parser.error("a shell for cells has no parent: leave out --parent, or take %session shell NAME")
-    if call.argv and call.shell is not None:
-        parser.error("--shell starts a shell and takes no PROGRAM: leave out one of them")
-    if call.shell is not None and call.backend == "tmux":
-        parser.error("tmux holds no shells for cells: leave out --backend tmux")
-    if call.on is not None and call.wait_port is not None and not call.on.startswith(ENGINE_PLACE):
-        parser.error("ports are seen on this machine alone: take --wait-for REGEX with --on")
-    if call.max_restarts is not None and call.restart == "no":
-        parser.error("--max-restarts belongs to --restart on-failure or always, which is missing")
-    if call.wait_for is not None and call.wait_port is not None:
-        parser.error("give --wait-for or --wait-port: wait for the other one with the verb wait")
-    if call.timeout is not None and call.wait_for is None and call.wait_port is None:
-        parser.error("--timeout belongs to --wait-for REGEX or --wait-port, which is missing")
-
-
 def _list_options(parser: OptionParser) -> None:
-    _label_option(parser, "those that carry it; may be repeated")
+    parser.pairs("--label", dest="labels", help="those that carry it; may be repeated")
     parser.option("--engines", action="store_true", help="those of the engines of an IPython Parallel cluster too")
-
-
-def _finish_list(_: OptionParser, call: Namespace) -> None:
-    call.labels = dict(call.labels)
 
 
 def _tail_options(parser: OptionParser) -> None:
     parser.option("-n", "--lines", metavar="N", type=kind.count, default=TAIL_LINES, help="how many lines")
     parser.option("-f", "--follow", action="store_true", help="go on with what comes, until interrupted")
+
+
+def _history_options(parser: OptionParser) -> None:
+    parser.option("-n", "--last", metavar="N", type=kind.count, default=HISTORY_COMMANDS, help="how many at most")
+    parser.option("--failed", action="store_true", help="only those whose status is not 0")
+
+
+def _finish_history(_: OptionParser, call: Namespace) -> None:
+    call.name = call.name or DEFAULT_NAME
 
 
 def _show_options(parser: OptionParser) -> None:
@@ -159,58 +102,6 @@ def _finish_wait(parser: OptionParser, call: Namespace) -> None:
             parser.error(str(mistake))
 
 
-def _group_options(parser: OptionParser) -> None:
-    _label_option(parser, "instead of names: all that carry it; may be repeated")
-
-
-def _finish_group(parser: OptionParser, call: Namespace) -> None:
-    call.labels = dict(call.labels)
-    if bool(call.names) == bool(call.labels):
-        parser.misuse("give names or --label, not both" if call.names else "NAME or --label is missing")
-
-
-def _stop_options(parser: OptionParser) -> None:
-    _group_options(parser)
-    parser.option("--all", action="store_true", help="every session")
-    parser.option("--grace", metavar="S", type=kind.seconds, help="seconds between TERM and KILL")
-    parser.option("--now", action="store_true", help="KILL at once")
-
-
-def _finish_stop(parser: OptionParser, call: Namespace) -> None:
-    call.labels = dict(call.labels)
-    ways = [bool(call.names), bool(call.labels), call.all].count(True)
-    if ways != 1:
-        parser.misuse("give names, --label or --all, not two of them" if ways else "NAME, --label or --all is missing")
-    if call.now and call.grace is not None:
-        parser.error("--now leaves no grace: give --now or --grace")
-
-
-def _restart_options(parser: OptionParser) -> None:
-    _group_options(parser)
-    parser.option("--env", metavar="K=V", type=kind.pair, action="append", default=[], help="may be repeated")
-
-
-def _finish_restart(parser: OptionParser, call: Namespace) -> None:
-    call.env, call.labels = dict(call.env), dict(call.labels)
-    if (call.name is None) == (not call.labels):
-        parser.misuse("NAME or --label is missing" if call.name is None else "give NAME or --label, not both")
-
-
-def _remove_options(parser: OptionParser) -> None:
-    _group_options(parser)
-    parser.option("--force", action="store_true", help="stop what still runs first")
-    parser.option("--keep-log", action="store_true", help="leave the log's files")
-
-
-def _clean_options(parser: OptionParser) -> None:
-    option = parser.option
-    option("--older", metavar="TIME", type=kind.seconds, help="those that ended longer ago, such as 30s, 10m, 2h or 7d")
-    option("--keep", metavar="N", type=kind.count, help="all but the N newest")
-    option("--total", metavar="BYTES", type=kind.byte_count, help="the oldest, until the rest fits, such as 500M or 1G")
-    _label_option(parser, "only among those that carry it; may be repeated")
-    option("--dry-run", action="store_true", help="tell the names and remove nothing")
-
-
 def _import_options(parser: OptionParser) -> None:
     parser.option("--dry-run", action="store_true", help="say what would be done, and do nothing")
 
@@ -253,12 +144,24 @@ _START = (
 _CLEAN = "[--older TIME] [--keep N] [--total BYTES] [--label K=V]… [--dry-run]"
 
 VERBS: Mapping[str, Verb] = {
-    "start": Verb(_START, "start a program on a terminal of its own", _start_options, _NAME, "argv", _finish_start),
-    "list": Verb(
-        "[--label K=V]… [--engines]", "list the sessions and their states", _list_options, finish=_finish_list
+    "start": Verb(
+        _START,
+        "start a program on a terminal of its own",
+        lifecycleoptions.start_options,
+        _NAME,
+        "argv",
+        lifecycleoptions.finish_start,
     ),
+    "list": Verb("[--label K=V]… [--engines]", "list the sessions and their states", _list_options),
     "info": Verb("NAME", "show all that is known about a session", fixed=_NAME),
     "tail": Verb("NAME [-n 20] [-f]", "show the last lines of the output as text", _tail_options, _NAME),
+    "history": Verb(
+        f"[NAME] [-n {HISTORY_COMMANDS}] [--failed]",
+        "list the commands of a shell: when, how long, status, directory",
+        _history_options,
+        finish=_finish_history,
+        optional="name",
+    ),
     "show": Verb("NAME [--read-only] [--rows N]", "show a live terminal of a session", _show_options, _NAME),
     "snapshot": Verb("NAME [--html]", "show what the terminal's screen shows now", _snapshot_options, _NAME),
     "attachments": Verb("NAME", "show the images and videos that the output names", fixed=_NAME),
@@ -277,25 +180,25 @@ VERBS: Mapping[str, Verb] = {
     "stop": Verb(
         "NAME…|--label K=V…|--all [--grace S] [--now]",
         "end all processes of sessions",
-        _stop_options,
+        lifecycleoptions.stop_options,
         tail="names",
-        finish=_finish_stop,
+        finish=lifecycleoptions.finish_stop,
     ),
     "restart": Verb(
         "NAME|--label K=V… [--env K=V]…",
         "stop a session and start its program anew",
-        _restart_options,
-        finish=_finish_restart,
+        lifecycleoptions.restart_options,
+        finish=lifecycleoptions.finish_restart,
         optional="name",
     ),
     "remove": Verb(
         "NAME…|--label K=V… [--force] [--keep-log]",
         "forget ended sessions",
-        _remove_options,
+        lifecycleoptions.remove_options,
         tail="names",
-        finish=_finish_group,
+        finish=lifecycleoptions.finish_group,
     ),
-    "clean": Verb(_CLEAN, "forget ended sessions by age, number or size", _clean_options, finish=_finish_list),
+    "clean": Verb(_CLEAN, "forget ended sessions by age, number or size", lifecycleoptions.clean_options),
     "copy": Verb("SOURCE TARGET", "copy files or folders between here and PLACE:PATH", fixed=("source", "target")),
     "resize": Verb("NAME RxC", "set the size of the terminal", fixed=("name", "size"), finish=_finish_resize),
     "approve": Verb(
@@ -307,23 +210,29 @@ VERBS: Mapping[str, Verb] = {
     ),
     "tools": Verb("", "list the coding agents that can be started, and where they are"),
     "expect": Verb(
-        lessons.EXPECT, "check what the last command of a shell did", lessons.expect_options, optional="name"
+        teachingoptions.EXPECT,
+        "check what the last command of a shell did",
+        teachingoptions.expect_options,
+        optional="name",
     ),
     "scratch": Verb(
-        lessons.SCRATCH, "go into a clean directory for a lesson", lessons.scratch_options, optional="name"
+        teachingoptions.SCRATCH,
+        "go into a clean directory for a lesson",
+        teachingoptions.scratch_options,
+        optional="name",
     ),
     "record": Verb(
         "NAME FILE [--from PLACE [--to PLACE|--follow]] [--idle-limit S] [--v2|--v3] [--force] | NAME --stop",
         "record a session as an asciicast, from now on or what it has printed",
-        castoptions.record_options,
+        recordingoptions.record_options,
         _NAME,
-        finish=castoptions.finish_record,
+        finish=recordingoptions.finish_record,
         optional="file",
     ),
     "play": Verb(
         "FILE|NAME [--speed N] [--start-at S] [--idle-limit S] [--autoplay|--no-autoplay]",
         "play a recording, or the log of a session",
-        castoptions.play_options,
+        recordingoptions.play_options,
         ("what",),
     ),
     "shell": Verb("NAME", "open a shell in a session's directory, which ends with it", fixed=_NAME),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import pictures
 import pytest
 from lab import BOTH, PANEL, Lab
+from playwright.sync_api import expect
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
 
@@ -132,6 +133,10 @@ def test_shell_cells_have_shell_colours(opened: Open) -> None:
     kinds = "() => window.jupyterapp.shell.currentWidget.content.widgets.map((one) => one.model.mimeType)"
     lab.page.wait_for_function(f"() => ({kinds})()[1] === 'text/x-sh'")
     assert lab.page.evaluate(kinds)[2] == "text/x-ipython"
+    # A page that has loaded no language yet, in which Python's comes later than the shell's.
+    fresh = lab.second_tab().page.locator(".jp-CodeCell .cm-content")
+    expect(fresh.nth(1)).to_have_attribute("data-language", "shell")
+    expect(fresh.nth(2)).to_have_attribute("data-language", "python")
 
 
 def test_programs_that_end_at_once_are_saved_with_their_end(opened: Open) -> None:

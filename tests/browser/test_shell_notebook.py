@@ -8,6 +8,7 @@ from typing import Any
 import pictures
 import pytest
 from lab import PANEL, Lab
+from playwright.sync_api import expect
 from servers import Server, write_notebook
 
 from session_magics.kernel import specs
@@ -43,12 +44,19 @@ def test_a_shell_notebook_is_at_home_in_the_page(opened_shell: Callable[[Sequenc
             "sleep 600",
             "%session start web --wait-for Serving -- python3 -u -m http.server 0\ngreet below",
             "%session",
+            "cd /us",
         ]
     )  # fmt: skip
     kinds = lab.page.evaluate(f"() => {PANEL}.content.widgets.map((cell) => cell.model.mimeType)")
     assert set(kinds) == {"text/x-sh"}
     lab.run(0)
     lab.wait_output(0, "hello 2")
+    lab.page.locator(".jp-CodeCell .cm-content").nth(5).click()
+    lab.page.keyboard.press("End")
+    lab.page.keyboard.press("Tab")
+    expect(lab.page.locator(".jp-Completer-item")).to_have_count(1)  # and not the cell's other word, cd
+    lab.page.keyboard.press("Tab")
+    expect(lab.page.locator(".jp-CodeCell .cm-content").nth(5)).to_have_text("cd /usr/")
     lab.start(1)
     lab.wait_text("step 4")
     lab.wait_bar("badge", "waiting for input")

@@ -41,6 +41,8 @@ def test_sessions_are_listed_stopped_and_removed(opened: Open) -> None:
     expect(web.locator(".sm-col-state")).to_contain_text("killed")
     table.get_by_role("button", name="Remove job").click()
     expect(job).to_have_count(0)
+    lab.wait_bar("badge", "removed")  # of its terminal, which keeps its text
+    assert "working" in lab.text()
     table.get_by_role("button", name="Restart web").click()
     expect(web.locator(".sm-col-state")).to_have_text("running")
 

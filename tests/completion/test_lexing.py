@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import shlex
 import subprocess
+import sys
+import time
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from session_magics.completion.lexing import place
 from session_magics.completion.words import Word, escaped
+
+ENDLESS = 8.0  # seconds; what is linear needs far less than one, what was quadratic minutes
 
 SNIPPETS = st.lists(
     st.sampled_from(
@@ -87,3 +91,12 @@ def test_the_directory_of_a_word() -> None:
     assert directory("~/x") == (["~", "/"], "x")
     assert directory("$HOME/x/y") == (["HOME", "/x/"], "y")
     assert directory("$(pwd)/x") is None
+
+
+def test_what_nobody_writes_is_read_in_a_blink_and_without_an_error() -> None:
+    depth = sys.getrecursionlimit()
+    assert place("$(" * depth + "ech", 2 * depth + 3).kind == "nothing"
+    for text, kind in (("echo " + "x" * 2_000_000 + " $HOM", "variable"), ("a " * 100_000 + "ech", "argument")):
+        began = time.process_time()
+        assert place(text, len(text)).kind == kind
+        assert time.process_time() - began < ENDLESS, text[:9]

@@ -28,8 +28,9 @@ SETUP = {
     "fish": "function on_x --on-variable x; echo V >>log; end; function p --on-event fish_postexec; echo P >>log; end",
 }
 DUMP = {
-    "bash": "declare -p; declare -f; alias; trap; set -o; shopt; jobs; history; umask; complete -p; dirs; cat log",
-    "zsh": "typeset -p; functions; alias; trap; setopt; jobs; fc -l; umask; dirs; cat log",
+    "bash": "declare -p; declare -f; alias; trap; set -o; shopt; jobs; history 3 | cut -c 8-; umask; complete -p; dirs;"
+    " cat log",
+    "zsh": "typeset -p; functions; alias; trap; setopt; jobs; fc -ln -3; umask; dirs; cat log",
     "dash": "set; alias; trap; set -o; jobs; umask; cat log",
     "fish": "set; functions; jobs; history; bind -a; complete; abbr; cat log",
 }

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from session_magics import UsageMistake
 from session_magics.recording.formats import Cast, CastEvent, Header, Lines, Version, read_cast
-from session_magics.recording.playing import Settings, clock, last_screen, still
+from session_magics.recording.playing import TITLE_LENGTH, Settings, clock, last_screen, still, title_of
 from session_magics.recording.transcript import OutputText
 
 TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=30)
@@ -143,6 +143,19 @@ def test_a_damaged_file_is_read_or_refused(at: int, damage: bytes) -> None:
         read(bytes(data))
     except UsageMistake as mistake:
         assert ", line " in str(mistake)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_time_that_no_clock_shows_is_refused(version: int) -> None:
+    head = HEAD if version == 2 else b'{"version": 3, "term": {"cols": 80, "rows": 24}}\n'
+    with pytest.raises(UsageMistake, match="line 3"):
+        read(head + b'[1, "o", "x"]\n[1e308, "o", "y"]\n[1e308, "o", "z"]\n')
+
+
+def test_a_title_is_one_line_that_commands_no_terminal() -> None:
+    title = r"\u001b[2J\ud800\n" + "long" * 1000
+    shown = title_of(read(HEAD.replace(b"}", b', "title": "' + title.encode() + b'"}')), "")
+    assert shown.startswith("�[2J��long") and len(shown) == TITLE_LENGTH
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

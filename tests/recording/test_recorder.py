@@ -178,6 +178,23 @@ def test_files_that_exist_are_left_alone(shell: Session, desk: Desk, tmp_path: P
     assert not (tmp_path / "x.cast").exists()
 
 
+def test_a_file_that_is_recorded_to_is_not_taken_by_another_recording(tmp_path: Path) -> None:
+    path = tmp_path / "one.cast"
+    first = CastWriter(str(path), 2, Header(title="first"))
+    with pytest.raises(UsageMistake, match="is being recorded to"):
+        CastWriter(str(path), 2, Header(title="second"), force=True)
+    first.close()
+    assert read_cast(path).header.title == "first"
+    CastWriter(str(path), 2, Header(title="third"), force=True).close()
+    assert read_cast(path).header.title == "third"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+def test_a_disk_that_takes_no_header_keeps_no_descriptor() -> None:
+    with pytest.raises(StoreError):
+        CastWriter("/dev/full", 2, Header(), force=True)
+
+
 def test_a_full_disk_leaves_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writer = CastWriter(str(tmp_path / "x.cast"), 3, Header())
     writer.write([CastEvent(1, "o", "one")])

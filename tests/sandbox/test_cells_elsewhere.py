@@ -13,7 +13,7 @@ from test_cells import CASES, play
 
 dockerd, docker_host, sshd = dockers.dockerd, dockers.docker_host, sshds.sshd
 # Of the cases, every so many are played; with --full all of them.
-STEP = rounds(12, 1)
+STEP = rounds(18, 1)
 # What is not to be expected there, and why.
 LEFT_OUT: dict[str, str] = {}
 

@@ -41,7 +41,8 @@ def test_a_container_goes_with_its_maker_however_and_whenever_that_ends(docker_h
             if number < 2:
                 maker.stdout.readline()  # it is made, and in use
             else:
-                time.sleep(generator.uniform(0.0, 0.5))
+                until(guards)  # from here on the engine is asked to make it
+                time.sleep(generator.uniform(0.02, 0.4))
             maker.send_signal((signal.SIGKILL, signal.SIGINT)[number % 2])
         until(lambda: not guards() and not docker_host.containers(), sum(GUARDED) + DEADLINE, what="nothing is left")
 

@@ -24,6 +24,16 @@ def tree(path: Path) -> list[str]:
     return sorted(str(one.relative_to(path)) for one in path.rglob("*"))
 
 
+def test_what_cannot_be_copied_is_named_in_a_sentence(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    os.mkfifo(source / "pipe")
+    (source / "given").touch()
+    with pytest.raises(UsageMistake, match=f"--from {source}: {source}/pipe cannot be copied: [^']*$"):
+        prepare(tmp_path / "lesson", source)
+    assert tree(tmp_path / "lesson") == ["given"]
+
+
 def test_it_is_filled_once_and_emptied_when_that_is_asked_for(tmp_path: Path) -> None:
     source, lesson = tmp_path / "source", tmp_path / "deep" / "lesson"
     (source / "data").mkdir(parents=True)

@@ -13,6 +13,9 @@ export function parse(text) {
   return text.split("\n").filter(Boolean).map((line) => JSON.parse(line));
 }
 
+/** Seconds that are one picture: what a marker's command prints at once is seen with the marker. */
+const FRAME = 1 / 30;
+
 export class Cast {
   /**
    * @param {CastEvent[]} events
@@ -38,12 +41,12 @@ export class Cast {
     this.markers = this.events.flatMap(([, code, label], n) => (code === "m" ? [{ at: this.times[n], label }] : []));
   }
 
-  /** How many events there are up to a time. @param {number} time */
+  /** How many events there are up to the end of the picture at a time. @param {number} time */
   upto(time) {
     let [low, high] = [0, this.times.length];
     while (low < high) {
       const middle = (low + high) >> 1;
-      if (this.times[middle] <= time) low = middle + 1;
+      if (this.times[middle] <= time + FRAME) low = middle + 1;
       else high = middle;
     }
     return low;

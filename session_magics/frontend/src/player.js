@@ -8,7 +8,7 @@ import { fence, hear } from "./model.js";
 import { Playback, SPEEDS } from "./playback.js";
 import playerStyle from "./player.css";
 import style from "./style.css";
-import { isDark, onThemeChange, palette } from "./theme.js";
+import { onThemeChange, paint } from "./theme.js";
 
 /** Milliseconds after which a piece of the recording is asked for again. */
 const ASK_AGAIN = 2000;
@@ -39,7 +39,7 @@ export class PlayerView {
     this.#hear();
     const resized = new ResizeObserver(() => this.#scale());
     resized.observe(this.screen);
-    this.endings = [() => resized.disconnect(), onThemeChange(this.el, () => this.#theme())];
+    this.endings = [() => resized.disconnect(), onThemeChange(this.el, () => paint(this))];
     this.#ask();
   }
 
@@ -184,20 +184,12 @@ export class PlayerView {
   #terminal() {
     const { rows, columns } = this.settings;
     Object.assign(this, emulator(this.el, [rows, columns], true, false));
-    this.#theme();
+    paint(this);
     this.largest = this.term.options.fontSize;
     this.term.open(this.place);
     this.term.textarea.readOnly = true;
     this.term.textarea.setAttribute("aria-label", `Recording ${this.settings.title}. Space plays and pauses`);
     this.term.attachCustomKeyEventHandler(() => false);
-  }
-
-  #theme() {
-    const dark = isDark(this.el);
-    const colours = palette(dark);
-    this.root.toggleAttribute("data-dark", dark);
-    this.root.style.setProperty("--sm-term", colours.background);
-    this.term.options.theme = colours;
   }
 
   /** Letters as small as it takes to have a whole row in sight, and no smaller than can be read. */

@@ -11,7 +11,7 @@ import {
 } from "./screenreader.js";
 import { Stream } from "./stream.js";
 import style from "./style.css";
-import { isDark, onThemeChange, palette } from "./theme.js";
+import { onThemeChange, paint } from "./theme.js";
 import { LEAVE_KEY, TitleBar } from "./titlebar.js";
 
 /** Milliseconds for which a view must have kept its width before the program is told. */
@@ -110,17 +110,9 @@ export class TerminalView {
     this.height.setRows(this.model.get("rows"));
     this.screen.after(this.height.grip);
     this.#reader(screenReader(window));
-    this.#theme();
+    paint(this);
     term.open(this.place);
     if (this.readOnly) term.textarea.readOnly = true;
-  }
-
-  #theme() {
-    const dark = isDark(this.el);
-    const colours = palette(dark);
-    this.root.toggleAttribute("data-dark", dark);
-    this.root.style.setProperty("--sm-term", colours.background);
-    this.term.options.theme = colours;
   }
 
   // ---- what happens to it
@@ -142,7 +134,7 @@ export class TerminalView {
     resized.observe(this.screen);
     this.endings.push(
       () => resized.disconnect(),
-      onThemeChange(this.el, () => this.#theme()),
+      onThemeChange(this.el, () => paint(this)),
       onScreenReader(window, (on) => this.#reader(on)),
     );
     const ticking = setInterval(() => this.bar.tick(), 1000);

@@ -47,6 +47,18 @@ export function palette(dark) {
 }
 
 /**
+ * Give a view of a terminal the colours of the page around it.
+ * @param {{ el: HTMLElement, root: HTMLElement, term: import("@xterm/xterm").Terminal }} view
+ */
+export function paint({ el, root, term }) {
+  const dark = isDark(el);
+  const colours = palette(dark);
+  root.toggleAttribute("data-dark", dark);
+  root.style.setProperty("--sm-term", String(colours.background));
+  term.options.theme = colours;
+}
+
+/**
  * Call back when the theme changes; the function that ends it is returned.
  * @param {HTMLElement} el
  * @param {() => void} changed

@@ -132,3 +132,10 @@ test("an empty recording is over at once", () => {
 test("durations as on a clock", () => {
   assert.deepEqual([0, 59.9, 61, 3600 + 62].map(clock), ["0:00", "0:59", "1:01", "1:01:02"]);
 });
+
+test("what comes with a marker is seen where one goes to it, and nothing that comes later", () => {
+  const { stage, playback, pass } = played(null, [[2, "m", "first"], [2.002, "o", "a"], [2.1, "o", "b"]]);
+  playback.jump(1);
+  pass(0);
+  assert.equal(stage.text, "a");
+});

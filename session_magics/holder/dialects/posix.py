@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from session_magics.holder.records import listed_trap
 
+HISTORY_BYTES = 1 << 16
+"""Longest cell that a shell's history keeps: beyond that it is data, and the shell would copy it a few times."""
+
 
 def mark(nonce: bytes) -> bytes:
     """What stands in the output where a command begins or ends; a control string that no terminal knows."""
@@ -27,9 +30,14 @@ class Cell:
         self.traps = b""
         """What ``trap`` listed then."""
         self.hidden = False
-        """Whether it is a command of ours: it must not meet the user's traps."""
+        """Whether it is a command of ours: it meets no traps of the user's, and no history has it."""
         self.last = 0
         """The status that ``$?`` shall have at the start."""
+
+    @property
+    def kept(self) -> bool:
+        """Whether it belongs into the shell's history."""
+        return not self.hidden and len(self.text) <= HISTORY_BYTES and not self.text.isspace() and self.text != b""
 
 
 class Dialect:
@@ -137,4 +145,13 @@ __sm_e() { @Strap '' INT; __sm_f=$-; @Sset +exuv
 
 
 class Posix(Dialect):
-    """dash, ksh and whatever is called sh."""
+    """dash, ksh and whatever is called sh.
+
+    ksh opens the user's history at its start and keeps every line in it that it reads: it gets another file.
+    """
+
+    def __init__(self, program: bytes, directory: bytes, *, rc: bool) -> None:
+        super().__init__(program, directory, rc=rc)
+        if b"ksh" in program.rpartition(b"/")[2]:
+            self.argv = [b"/bin/sh", b"-c", b'HISTFILE=/dev/null exec "$@"', b"sh", *self.argv]
+            self.prepare = b"@Stypeset +x HISTFILE\n" + self.prepare

@@ -1,6 +1,6 @@
 // An extension of JupyterLab and Notebook, written by hand in the form that their builder gives to extensions. Nothing
 // depends on it. It shows the saved text of a terminal whose kernel is gone, where JupyterLab by itself says "Error
-// displaying widget", and colours the text of %%sh_session cells as shell.
+// displaying widget", colours the text of %%sh_session cells as shell, and leaves their completion to the shell.
 (() => {
   const NAME = "session-magics";
   const MARK = "session_magics";
@@ -29,9 +29,13 @@
     return new Set(Object.keys(content.comms ?? {}));
   }
 
-  function colour(panel, cell) {
+  const isShell = (model) => model.sharedModel.getSource().trimStart().startsWith("%%sh_session");
+
+  /** Of two languages that a page loads for the first time the later one stays: the cell's present one is waited for. */
+  async function colour(panel, cell) {
     if (cell.type !== "code") return;
-    if (cell.sharedModel.getSource().trimStart().startsWith("%%sh_session")) {
+    if (isShell(cell) && cell.mimeType !== SHELL) await languages?.getLanguage(cell.mimeType).catch(() => {});
+    if (isShell(cell)) {
       if (cell.mimeType !== SHELL) cell.mimeType = SHELL;
     } else if (cell.mimeType === SHELL) {
       cell.mimeType = panel.content.codeMimetype;
@@ -40,15 +44,29 @@
 
   function colourAll(panel, seen) {
     for (const cell of panel.content.model?.cells ?? []) {
-      colour(panel, cell);
+      void colour(panel, cell);
       if (seen.has(cell)) continue;
       seen.add(cell);
-      cell.contentChanged.connect(() => colour(panel, cell));
-      cell.mimeTypeChanged.connect(() => setTimeout(() => colour(panel, cell)));
+      cell.contentChanged.connect(() => void colour(panel, cell));
+      cell.mimeTypeChanged.connect(() => setTimeout(() => void colour(panel, cell)));
     }
   }
 
+  /** In our shell cells the page offers no words of the cell beside what the shell offers: behind a space it has all of them. */
+  function completeByShell() {
+    const words = completers?.getProviders?.().get("CompletionProvider:context");
+    if (!words || words[MARK]) return;
+    const fetch = words.fetch.bind(words);
+    words[MARK] = true;
+    words.fetch = async (request, context) => {
+      const { implementation } = (await context.session?.kernel?.info) ?? {};
+      const ours = implementation === NAME || (context.editor && isShell(context.editor.model));
+      return ours ? { start: request.offset, end: request.offset, items: [] } : fetch(request, context);
+    };
+  }
+
   async function opened(panel) {
+    completeByShell();
     await panel.context.ready;
     const seen = new WeakSet();
     colourAll(panel, seen);
@@ -62,16 +80,20 @@
     colourAll(panel, seen);
   }
 
-  let shared;
+  let shared, languages, completers;
   const load = async (name) => (await Object.values(shared[name])[0].get())();
 
   async function extension() {
     const { INotebookTracker } = await load("@jupyterlab/notebook");
-    const activate = (_, tracker) => {
+    const { IEditorLanguageRegistry } = await load("@jupyterlab/codemirror");
+    const { ICompletionProviderManager } = await load("@jupyterlab/completer");
+    const optional = [INotebookTracker, IEditorLanguageRegistry, ICompletionProviderManager];
+    const activate = (_, tracker, ...services) => {
+      [languages, completers] = services;
       tracker?.forEach((panel) => void opened(panel));
       tracker?.widgetAdded.connect((_, panel) => void opened(panel));
     };
-    return { id: `${NAME}:plugin`, autoStart: true, optional: [INotebookTracker], activate };
+    return { id: `${NAME}:plugin`, autoStart: true, optional, activate };
   }
 
   globalThis._JUPYTERLAB ??= {};
