@@ -65,7 +65,14 @@ def subject(text: str, cursor: int) -> Subject | None:
 
 
 def inspect(
-    text: str, cursor: int, session: Session | None, program: str, *, cwd: str | None = None, detail: int = 0
+    text: str,
+    cursor: int,
+    session: Session | None,
+    program: str,
+    *,
+    cwd: str | None = None,
+    detail: int = 0,
+    aside: bool = False,
 ) -> str | None:
     """What stands at the cursor, as text with bold headings; None where nothing is known.
 
@@ -76,11 +83,12 @@ def inspect(
         program: the shell, by name or path, if there is no session.
         cwd: the directory it would begin in, if there is no session.
         detail: 0 for the first lines, 1 for whole functions and pages.
+        aside: have no session asked, as if all were busy.
     """
     found = subject(text, cursor)
     if found is None:
         return None
-    asked = Shell.of(session, program, cwd)
+    asked = Shell.of(session, program, cwd, aside=aside)
     if found.variable:
         return asked.variable(found.variable)
     parts = [asked.argument(found, detail), asked.command(found.command, detail)]
@@ -97,15 +105,17 @@ class Shell:
     cwd: str | None
     here: bool
     """Whether it runs on this machine, so that the manual of this machine is its own."""
+    aside: bool = False
+    """Whether it is taken for busy."""
 
     @classmethod
-    def of(cls, session: Session | None, program: str, cwd: str | None) -> Shell:
+    def of(cls, session: Session | None, program: str, cwd: str | None, *, aside: bool) -> Shell:
         """The shell of a session, or of that program where there is none."""
         info = session.info() if session is not None else None
         if info is None or info.shell is None or not info.running:
             path, dialect = find_shell(program)
             return cls(None, path, dialect, cwd, True)
-        return cls(session, info.argv[0], info.shell, None if info.on else directory(info), info.on is None)
+        return cls(session, info.argv[0], info.shell, None if info.on else directory(info), info.on is None, aside)
 
     def _ask(self, body: str) -> dict[str, str]:
         """The records of a query, by their names."""
@@ -117,7 +127,7 @@ class Shell:
 
     def _live(self, body: str) -> list[bytes] | None:
         """What the session's shell answers; None while it cannot, which a busy one says at once."""
-        if self.session is None:
+        if self.session is None or self.aside:
             return None
         with contextlib.suppress(SessionError, OSError):
             return list(run_hidden(self.session, report(body, self.dialect), limit=ANSWER_LIMIT).records)
@@ -131,8 +141,9 @@ class Shell:
 
     def variable(self, name: str) -> str | None:
         """A variable's value, as its shell declares it."""
-        if self.session is not None and self.session.begun() is not None:
-            return f"{BOLD}${name}{PLAIN}: not known while a command runs in session {self.session.name!r}"
+        if self.session is not None and (self.aside or self.session.begun() is not None):
+            where = "" if self.aside else f" in session {self.session.name!r}"
+            return f"{BOLD}${name}{PLAIN}: not known while a command runs{where}"
         value = self._ask(_VARIABLE[self.dialect].format(name=name, record=RECORD)).get("value", "").rstrip("\n")
         if not value:
             return None

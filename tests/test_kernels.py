@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import queue
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from conftest import LiveKernel
 from live import live_kernel
-from page import Page, PageModel
+from page import LIMIT, Page, PageModel
 
 pytest.importorskip("anywidget")
 pytestmark = pytest.mark.kernel
@@ -142,6 +144,49 @@ def test_what_the_kernel_has_taken_before_a_magic_waits_is_handled_too(live: Liv
     live.cells.manager.interrupt_kernel()
     page.until(lambda: ("idle", later) in page.statuses)
     live.run("%session stop gate --now\n%session remove gate")
+
+
+def test_what_is_asked_about_a_cell_of_ours_does_not_wait_for_one_that_runs(
+    live: LiveKernel, page: Page, tmp_path: Path
+) -> None:
+    client, gate = live.cells.client, tmp_path / "gate"
+    (tmp_path / "first_file").touch()
+    live.run(f"%%sh_session\ncd {shlex.quote(str(tmp_path))}; greet() {{ :; }}")
+    complete(live, "%%sh_session\n")  # what it has is remembered for while it is busy
+    page.statuses.clear()
+    cell = page.execute("%%sh_session\nuntil [ -e gate ]; do sleep 0.02; done; cd /")
+    page.until(lambda: ("busy", cell) in page.statuses)
+    later = client.execute("import os")
+    assert complete(live, "%%sh_session\ncat first_")["matches"] == ["first_file"]
+    assert complete(live, "%%sh_session\ngree")["matches"] == ["greet"]
+    assert complete(live, "%session sta")["matches"] == ["start"]
+    assert replied(live, client.inspect("%%sh_session\nexport", 16))["found"]
+    assert replied(live, client.is_complete("%%sh_session\nfor x in 1; do"))["status"] == "incomplete"
+    python = [client.complete("os.getcw"), client.inspect("os"), client.is_complete("if 1:")]
+    last = client.complete("%%sh_session\ngree")
+    assert client.get_shell_msg(timeout=LIMIT)["parent_header"]["msg_id"] == last
+    page.until(lambda: ("idle", last) in page.statuses and page.statuses[-1] == ("busy", cell))
+    assert not {("idle", cell), *(("busy", one) for one in (later, *python))} & set(page.statuses)
+    gate.touch()
+    replies = [client.get_shell_msg(timeout=LIMIT) for _ in (cell, later, *python)]
+    assert [one["parent_header"]["msg_id"] for one in replies] == [cell, later, *python]
+    assert [one.removeprefix("os.") for one in replies[2]["content"]["matches"]] == ["getcwd", "getcwdb"]
+    page.until(lambda: ("idle", python[-1]) in page.statuses)
+    with pytest.raises(queue.Empty):
+        client.get_shell_msg(timeout=0.05)
+
+
+def complete(live: LiveKernel, cell: str) -> Mapping[str, Any]:
+    """The completions at the end of a cell."""
+    return replied(live, live.cells.client.complete(cell, len(cell)))
+
+
+def replied(live: LiveKernel, request: str) -> Mapping[str, Any]:
+    """The content of the next reply, which must be that to the request."""
+    reply = live.cells.client.get_shell_msg(timeout=LIMIT)
+    assert reply["parent_header"]["msg_id"] == request
+    content: Mapping[str, Any] = reply["content"]
+    return content
 
 
 def has_subshells(live: LiveKernel) -> bool:

@@ -94,6 +94,24 @@ def test_an_interrupt_ends_the_command_and_not_the_shell(shell: LiveKernel) -> N
         assert shell.run("echo $KEPT").text == "yes\n"
 
 
+def test_plain_text_is_answered_for_while_a_plain_cell_runs(shell: LiveKernel, tmp_path: Path) -> None:
+    client, gate = shell.cells.client, tmp_path / "a gate"
+    shell.run(f"cd '{tmp_path}'; touch first_file")
+    cell = client.execute("until [ -e 'a gate' ]; do sleep 0.02; done")
+    waits = client.complete("%%time\ncat fi", 13)  # Python's
+    text = "%session list\ncat fi"
+    found = request(shell, "complete_request", {"code": text, "cursor_pos": len(text)})
+    assert (found["matches"], found["cursor_start"]) == (["first_file"], len(text) - 2)
+    assert request(shell, "inspect_request", {"code": "export", "cursor_pos": 2, "detail_level": 0})["found"]
+    assert not request(shell, "inspect_request", {"code": "'$'", "cursor_pos": 2, "detail_level": 0})["found"]
+    assert request(shell, "is_complete_request", {"code": "if true; then"}) == {
+        "status": "incomplete",
+        "indent": "    ",
+    }
+    gate.touch()
+    assert [client.get_shell_msg(timeout=REPLY)["parent_header"]["msg_id"] for _ in "12"] == [cell, waits]
+
+
 def test_an_interrupt_at_any_moment_costs_no_reply(shell: LiveKernel) -> None:
     client, chance = shell.cells.client, random.Random(7)
     for _ in range(rounds(40, 1000)):

@@ -27,7 +27,7 @@ COMMAND_KINDS = frozenset(("alias", "builtin", "command", "function", "keyword")
 
 
 class Completer:
-    """Completes shell text. Remembers of each session what it needs while that is busy; for one thread at a time.
+    """Completes shell text, in any thread. Remembers of each session what it needs while that is busy.
 
     ``limit``: seconds for an answer; what is not known by then is left out.
     """
@@ -37,7 +37,14 @@ class Completer:
         self._known: dict[str, Known] = {}
 
     def complete(
-        self, body: str, cursor: int, session: Session | None, program: str, cwd: str | None = None
+        self,
+        body: str,
+        cursor: int,
+        session: Session | None,
+        program: str,
+        cwd: str | None = None,
+        *,
+        aside: bool = False,
     ) -> Completions:
         """What could stand at the cursor of a cell's text.
 
@@ -47,24 +54,28 @@ class Completer:
             session: the shell session that would run it. None, busy or not answering: what is known without it.
             program: the shell, by name or path, if there is no session.
             cwd: the directory in which it would begin, if there is no session; None: the present one.
+            aside: have no session asked, as if all were busy.
         """
         found = place(body, cursor)
         if found.kind == "nothing":
             return Completions(cursor, cursor)
         asked = _Asked(found, body, time.monotonic() + self._limit)
         if session is not None and (info := session.info()).shell is not None and info.running:
-            return written(found, cursor, self._of_session(asked, session, info, info.shell))
+            return written(found, cursor, self._of_session(asked, session, info, info.shell, aside=aside))
         path, dialect = find_shell(program)
         return written(found, cursor, asked.aside(path, dialect, cwd))
 
-    def _of_session(self, asked: _Asked, session: Session, info: SessionInfo, dialect: str) -> list[Answer]:
+    def _of_session(
+        self, asked: _Asked, session: Session, info: SessionInfo, dialect: str, *, aside: bool
+    ) -> list[Answer]:
         known = self._known.get(info.id, Known())
+        if aside:
+            return known.added(asked, info, dialect)
         here = None if info.on else directory(info)
         try:
             given = answers(run_hidden(session, asked.text(dialect), limit=asked.left).records)
         except SessionBusy:
-            given = known.fitting(asked.found)
-            return given if here is None else given + asked.aside(info.argv[0], dialect, here, known.path)
+            return known.added(asked, info, dialect)
         except SessionError:  # it does not answer in time
             return known.fitting(asked.found)
         self._known[info.id] = Known.of(given)
@@ -89,6 +100,11 @@ class Known:
         kinds = {"variable": ("variable",), "command": ("alias", "function")}.get(found.kind, ())
         names = [Answer(one.kind.removeprefix(KNOWN), one.text) for one in self.names]
         return [one for one in names if one.kind in kinds and one.text.startswith(found.word.literal or "")]
+
+    def added(self, asked: _Asked, info: SessionInfo, dialect: str) -> list[Answer]:
+        """Those, and what a fresh shell says in the directory where the busy one is."""
+        names, cwd = self.fitting(asked.found), None if info.on else directory(info)
+        return names if cwd is None else names + asked.aside(info.argv[0], dialect, cwd, self.path)
 
 
 @dataclass(frozen=True)

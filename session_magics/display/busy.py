@@ -53,10 +53,15 @@ class RunningCell:
                 if self._depth <= 0:
                     self._request = None
 
-    def restate(self) -> None:
-        """A message was handled: say again, in a moment, that the kernel is busy, if a cell runs."""
+    def restate(self, *, at_once: bool = False) -> None:
+        """A message was handled: say again, in a moment, that the kernel is busy, if a cell runs.
+
+        ``at_once``: now as well, so that nobody sees the indicator change where the page is quick.
+        """
         with self._lock:
             if self._request is not None:
+                if at_once:
+                    self._say()
                 self._handled += 1
                 if self._handled == 1:
                     self._restate_later()
@@ -73,11 +78,8 @@ class RunningCell:
                 if handled > 1:  # the page may take in the end of the last one only after this
                     self._handled = 1
                     self._restate_later()
-                kernel = self._kernel
-                kernel.session.send(
-                    kernel.iopub_socket,
-                    "status",
-                    {"execution_state": "busy"},
-                    parent=self._request,
-                    ident=kernel._topic("status"),
-                )
+                self._say()
+
+    def _say(self) -> None:
+        kernel, busy = self._kernel, {"execution_state": "busy"}
+        kernel.session.send(kernel.iopub_socket, "status", busy, parent=self._request, ident=kernel._topic("status"))

@@ -1,9 +1,9 @@
-"""Messages of our widgets while a magic of ours waits, for kernels that take messages in the thread of the cells.
+"""Messages of our widgets and questions about text while a magic of ours waits, for some kernels.
 
-That is ipykernel 6: while a cell runs, no message is handled. But as long as one of our magics waits, the thread of
-the cells does not look at the socket; so a thread of ours does. It handles what is for our widgets and keeps the rest,
-which the kernel gets in order at the end, before all that comes later. While any other cell runs, our widgets wait as
-all do.
+They are those that take messages in the thread of the cells, as ipykernel 6: while a cell runs, no message is handled.
+But as long as one of our magics waits, the thread of the cells does not look at the socket; so a thread of ours does.
+It handles what is for us and keeps the rest, which the kernel gets in order at the end, before all that comes later.
+While any other cell runs, our widgets wait as all do.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 import zmq
 
+from session_magics.display.questions import KINDS, Questions
 from session_magics.interrupts import noticed
 
 Handler = Callable[[dict[str, Any]], None]
@@ -24,7 +25,8 @@ Handler = Callable[[dict[str, Any]], None]
 class Pump:
     """For one kernel; all methods are called in the thread of the cells. With other kernels it does nothing."""
 
-    def __init__(self, ip: Any) -> None:
+    def __init__(self, ip: Any, questions: Questions) -> None:
+        self.questions = questions
         self._kernel: Any = getattr(ip, "kernel", None)
         self._handlers: dict[str, Handler] = {}
         self._waiting = False
@@ -33,8 +35,6 @@ class Pump:
     def serve(self, comm_id: str, handler: Handler) -> None:
         """Have ``handler`` called with each message of a comm that comes while a magic waits, in another thread."""
         self._handlers[comm_id] = handler
-        if self._waiting and self._taker is None:
-            self._begin()
 
     def forget(self, comm_id: str) -> None:
         """The comm is closed."""
@@ -43,15 +43,16 @@ class Pump:
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
         """The time in which a magic of ours may wait."""
-        if self._waiting or threading.current_thread() is not threading.main_thread() or not self._fits():
+        if self._waiting or threading.current_thread() is not threading.main_thread():
             yield
             return
         self._end()  # what an interrupt may have left undone
         self._waiting = True
         try:
-            if self._handlers:
-                self._begin()
-            yield
+            with self.questions.running():
+                if self._fits():
+                    self._begin()
+                yield
         finally:
             self._waiting = False
             self._end()
@@ -91,32 +92,28 @@ class Pump:
             kernel.shell_stream.flush(zmq.POLLIN)  # it has not noticed what came last, and nobody took
 
     def _handle(self, frames: list[Any]) -> bool:
-        """Handle a message if it is for one of our comms."""
+        """Handle a message if it is for one of our comms, or a question that we answer."""
         kernel = self._kernel
         try:
-            _, parts = kernel.session.feed_identities(frames, copy=False)
+            idents, parts = kernel.session.feed_identities(frames, copy=False)
             message = kernel.session.deserialize(parts, content=False, copy=False)  # so it is not remembered as seen
-            if message["header"]["msg_type"] != "comm_msg":
+            if message["header"]["msg_type"] not in ("comm_msg", *KINDS):
                 return False
             message["content"] = kernel.session.unpack(message["content"])
+            if message["header"]["msg_type"] in KINDS:
+                return self.questions.answered(kernel.shell_stream.socket, idents, message)
             handler = self._handlers.get(message["content"]["comm_id"])
         except Exception:  # the kernel says what is wrong with it, when its turn comes
             return False
         if handler is None:
             return False
-        self._say("busy", message)
+        self.questions.say("busy", message)
         try:
             handler(message)
         except Exception:
             kernel.log.exception("session-magics: a message of a widget failed")
-        self._say("idle", message)
+        self.questions.say("idle", message)
         return True
-
-    def _say(self, state: str, cause: dict[str, Any]) -> None:
-        kernel = self._kernel
-        kernel.session.send(
-            kernel.iopub_socket, "status", {"execution_state": state}, parent=cause, ident=kernel._topic("status")
-        )
 
 
 class _Taker(threading.Thread):

@@ -3,8 +3,9 @@
 ipykernel hands the messages of a page to the thread that runs cells, or to a thread that the page asked for if page
 and kernel agree on it; which of the two a widget gets cannot be relied on. So one *subshell* (ipykernel's word for a
 thread that handles messages) is made here, and what is for our widgets is led to it. All that is not public in
-ipykernel is used in this module and in ``pump`` alone, found by looking for it. Kernels without subshells (ipykernel 6)
-have the pump: keys work while one of our magics waits. Where nothing is found, widgets work between cells.
+ipykernel is used in this module, in ``pump`` and in ``questions``, found by looking for it. Kernels without subshells
+(ipykernel 6) have the pump: keys work while one of our magics waits. Where nothing is found, widgets work between
+cells.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from session_magics.display.busy import RunningCell
 from session_magics.display.pump import Pump
+from session_magics.display.questions import lead
 
 Handler = Callable[[Mapping[str, Any], Sequence[Any]], None]
 
@@ -26,14 +27,14 @@ class Router:
         self.kernel: Any = getattr(ip, "kernel", None)
         """The kernel; None in a terminal."""
         self._pump = pump
-        self._cells = RunningCell(ip)
+        self._cells = pump.questions.cells
         self._ours: set[str] = set()
         self._subshell: str | None = None  # a name that is used in the thread that receives messages alone
         self._manager: Any = None
         with contextlib.suppress(Exception):  # another ipykernel than those that we know
             receiver = ip.kernel.shell_channel_thread
             if not _comm_decides():
-                receiver.io_loop.add_callback(self._lead_by_id)
+                receiver.io_loop.add_callback(lead, ip.kernel, self._led)
             self._manager = receiver.manager
 
     def adopt(self, comm: Any, handler: Handler) -> None:
@@ -82,7 +83,6 @@ class Router:
 
     def close(self) -> None:
         """Lead nothing any more, and end the thread; widgets that are still shown work between cells."""
-        self._cells.close()
         for comm_id in list(self._ours):
             self.forget(comm_id)
         if self._manager is not None:
@@ -106,23 +106,8 @@ class Router:
             if subshell is not None:
                 self._manager._delete_subshell(subshell)
 
-    def _lead_by_id(self) -> None:
+    async def _led(self, frames: Any) -> Any:
         """Put our thread's name into messages as they come from the socket."""
-        with contextlib.suppress(Exception):
-            stream, before = self.kernel.shell_stream, self.kernel.shell_channel_thread_main
-            manager = self.kernel.shell_channel_thread.manager
-            if hasattr(manager, "_shell_socket"):
-                # Replies were sent around the stream, which then at times does not notice the next message.
-                manager._shell_socket = stream
-
-            async def received(frames: Any) -> None:
-                with contextlib.suppress(Exception):
-                    frames = self._led(frames)
-                await before(frames)
-
-            stream.on_recv(received, copy=False)
-
-    def _led(self, frames: Any) -> Any:
         if not self._ours:
             return frames
         session = self.kernel.session

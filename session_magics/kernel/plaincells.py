@@ -64,6 +64,16 @@ def whole(code: str) -> str:
     return cell.head + LINE + cell.rest if cell.plain else code
 
 
+def asked(code: str, cursor: int) -> tuple[str, int, int]:
+    """The part of a cell where the cursor is, the cursor in it, and what to add to an offset in it for the cell."""
+    cell = parts(code)
+    border = len(cell.head)
+    if cursor < border or not cell.rest:
+        return cell.head, cursor, 0
+    added = LINE if cell.plain else ""
+    return added + cell.rest, cursor - border + len(added), border - len(added)
+
+
 class Transform:
     """IPython's first step with a cell: lines in, lines out.
 

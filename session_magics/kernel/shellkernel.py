@@ -23,13 +23,12 @@ from traitlets import Type
 from session_magics.kernel import plaincells
 from session_magics.kernel.gate import Gate
 from session_magics.kernel.languages import language
+from session_magics.magics import replies
 
 HISTORY = "session_history.sqlite"
 """The file of the kernel's own history, so that it is not mixed with that of Python."""
 ON_HERE = ("status_line", "displays")
 """Traits of the magics that are on in a shell kernel, unless a configuration says otherwise."""
-NAMED_IN_PAGE = "_jupyter_types_experimental"
-"""Where front ends look for the kinds of completions."""
 
 Handler = Callable[[Any, Any, dict[str, Any]], Awaitable[None]]
 
@@ -99,6 +98,7 @@ class ShellKernel(IPythonKernel):
         page.page({**found, "text/plain": text + more})
 
     whole = staticmethod(plaincells.whole)
+    asked = staticmethod(plaincells.asked)
 
     # ---- who we are
 
@@ -175,33 +175,23 @@ class ShellKernel(IPythonKernel):
     async def do_complete(self, code: str, cursor_pos: int | None) -> dict[str, Any]:
         """See Kernel."""
         cursor = len(code) if cursor_pos is None else max(0, min(cursor_pos, len(code)))
-        cell, at, start = _asked(code, cursor)
+        cell, at, start = self.asked(code, cursor)
         found = self.magics.complete(cell, at)
         if found is None:
             reply: dict[str, Any] = super().do_complete(code, cursor) if code[:1] == "%" else _nothing(cursor)
             return reply
-        kinds = [
-            {"start": found.start + start, "end": found.end + start, "text": item.text, "type": item.kind}
-            for item in found.items
-        ]
-        return {
-            "status": "ok",
-            "matches": [item.text for item in found.items],
-            "cursor_start": found.start + start,
-            "cursor_end": found.end + start,
-            "metadata": {NAMED_IN_PAGE: kinds},
-        }
+        return replies.completed(found, start)
 
     async def do_inspect(
         self, code: str, cursor_pos: int, detail_level: int = 0, omit_sections: Any = ()
     ) -> dict[str, Any]:
         """See Kernel."""
-        cell, at, _ = _asked(code, cursor_pos)
+        cell, at, _ = self.asked(code, cursor_pos)
         found = self.magics.inspect(cell, at, detail_level)
         if found is None and cell[:1] == "%" and not cell.startswith(plaincells.LINE):
             reply: dict[str, Any] = super().do_inspect(cell, at, detail_level, omit_sections)
             return reply
-        return {"status": "ok", "found": found is not None, "data": found or {}, "metadata": {}}
+        return replies.inspected(found)
 
     async def do_is_complete(self, code: str) -> dict[str, Any]:
         """See Kernel."""
@@ -209,24 +199,13 @@ class ShellKernel(IPythonKernel):
         if not cell.plain:
             reply: dict[str, Any] = super().do_is_complete(code)
             return reply
-        status, indent = self.magics.is_complete(plaincells.LINE + cell.rest)
-        return {"status": status, **({"indent": indent} if status == "incomplete" else {})}
+        return replies.judged(*self.magics.is_complete(plaincells.LINE + cell.rest))
 
     def do_history(self, *args: Any, **kwargs: Any) -> Any:
         """See Kernel. IPython calls the session of now 0 where it gives a range; front ends know it by its number."""
         reply = super().do_history(*args, **kwargs)
         now = self.shell.history_manager.session_number
         return {**reply, "history": [(session or now, *entry) for session, *entry in reply["history"]]}
-
-
-def _asked(code: str, cursor: int) -> tuple[str, int, int]:
-    """The part of a cell where the cursor is, the cursor in it, and what to add to an offset in it for the cell."""
-    cell = plaincells.parts(code)
-    border = len(cell.head)
-    if cursor < border or not cell.rest:
-        return cell.head, cursor, 0
-    added = plaincells.LINE if cell.plain else ""
-    return added + cell.rest, cursor - border + len(added), border - len(added)
 
 
 def _nothing(cursor: int) -> dict[str, Any]:

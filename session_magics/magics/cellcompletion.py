@@ -29,19 +29,21 @@ class CellCompleter:
         self._magics = magics
         self._shells = Completer()
 
-    def complete(self, cell: str, cursor: int) -> Completions | None:
+    def complete(self, cell: str, cursor: int, *, aside: bool) -> Completions | None:
         """See ``SessionMagics.complete``."""
         if (shell_cell := ShellCell.of(cell)) is not None and cursor >= shell_cell.line_at:
             if shell_cell.in_body(cursor):
-                return self._of_body(shell_cell, cursor)
+                return self._of_body(shell_cell, cursor, aside=aside)
             return self._of_words(cell, shell_cell.line_at, cursor, cell_candidates)
         line = VerbLine.of(cell, cursor)
         return self._of_words(cell, line.at, cursor, candidates) if line and cursor > line.at else None
 
-    def _of_body(self, cell: ShellCell, cursor: int) -> Completions:
+    def _of_body(self, cell: ShellCell, cursor: int, *, aside: bool) -> Completions:
         begin, session, program = cell.body_at, cell.session(self._magics), cell.program(self._magics)
         try:
-            found = self._shells.complete(cell.body, cursor - begin, session, program, cell.cwd)
+            if cell.elsewhere(self._magics):
+                return Completions(cursor, cursor)
+            found = self._shells.complete(cell.body, cursor - begin, session, program, cell.cwd, aside=aside)
         except SessionError:
             return Completions(cursor, cursor)
         return Completions(found.start + begin, found.end + begin, found.items)

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 ASKS_HELP = re.compile(r"\s*(?:\?{1,2}\s*([\w.+@:-]+)|([\w.+@:-]+)\s*\?{1,2})\s*")
 
 
-def inspect(magics: SessionMagics, cell: str, cursor: int, detail: int) -> dict[str, str] | None:
+def inspect(
+    magics: SessionMagics, cell: str, cursor: int, detail: int, *, aside: bool = False
+) -> dict[str, str] | None:
     """What stands at the cursor of a cell, as a mime bundle; None: the cell is not ours, or nothing is known."""
     from session_magics.verbs import inspecting  # most cells are never asked about
 
@@ -41,18 +43,20 @@ def inspect(magics: SessionMagics, cell: str, cursor: int, detail: int) -> dict[
         elif cursor <= shell_cell.line_at:
             text = _documentation(magics, "sh_session")
         elif shell_cell.in_body(cursor):
-            text = _word(magics, shell_cell, cursor - shell_cell.body_at, detail)
+            text = _word(magics, shell_cell, cursor - shell_cell.body_at, detail, aside=aside)
         else:
             text = inspecting.of_cell_line(shell_cell.line, cursor - shell_cell.line_at, lambda: magics.registry)
             text = text or _documentation(magics, "sh_session")
     return {"text/plain": text} if text else None
 
 
-def _word(magics: SessionMagics, cell: ShellCell, cursor: int, detail: int) -> str | None:
+def _word(magics: SessionMagics, cell: ShellCell, cursor: int, detail: int, *, aside: bool) -> str | None:
     from session_magics import inspection
 
     session, program = cell.session(magics), cell.program(magics)
-    return inspection.inspect(cell.body, cursor, session, program, cwd=cell.cwd, detail=detail)
+    if cell.elsewhere(magics):
+        return None
+    return inspection.inspect(cell.body, cursor, session, program, cwd=cell.cwd, detail=detail, aside=aside)
 
 
 def _documentation(magics: SessionMagics, name: str) -> str:

@@ -14,8 +14,9 @@ from traitlets import Bool, Enum, Float, Int, TraitError, Unicode, validate
 
 from session_magics.display.cell import LIMIT
 from session_magics.display.pump import Pump
+from session_magics.display.questions import Questions
 from session_magics.errors import CellCommandError, CheckFailed, SessionError, UsageMistake
-from session_magics.magics import inspecting, notebook
+from session_magics.magics import inspecting, notebook, replies
 from session_magics.magics.cells import CellRunner
 from session_magics.verbs.options import nonempty
 from session_magics.verbs.options import size as size_of
@@ -74,7 +75,8 @@ class SessionMagics(Magics):
         self._runner: CellRunner | None = None
         self._told = self._warned = False
         self._theatre: Theatre | None = None
-        self._pump = Pump(shell)
+        self._questions = Questions(shell, lambda *asked: replies.reply_aside(self, *asked))
+        self._pump = Pump(shell, self._questions)
         self._completer: CellCompleter | None = None
         self._recordings: Recordings | None = None
 
@@ -178,20 +180,24 @@ class SessionMagics(Magics):
 
         show_table(self.theatre, listing)
 
-    def complete(self, cell: str, cursor: int) -> Completions | None:
+    def complete(self, cell: str, cursor: int, *, aside: bool = False) -> Completions | None:
         """What could stand at the cursor of a whole cell, of which ``cursor`` code points are before it.
 
-        None: neither a cell of ours nor a line. It waits for no command: a busy session is not asked.
+        None: neither a cell of ours nor a line. It waits for no command: a busy session is not asked. ``aside``: no
+        session is, as in another thread than that of the cells.
         """
         if self._completer is None:
             from session_magics.magics.cellcompletion import CellCompleter  # nobody may ever press Tab
 
             self._completer = CellCompleter(self)
-        return self._completer.complete(cell, cursor)
+        return self._completer.complete(cell, cursor, aside=aside)
 
-    def inspect(self, cell: str, cursor: int, detail: int = 0) -> dict[str, str] | None:
-        """What stands at the cursor of a whole cell, as a mime bundle; None: not ours, or nothing is known."""
-        return inspecting.inspect(self, cell, cursor, detail)
+    def inspect(self, cell: str, cursor: int, detail: int = 0, *, aside: bool = False) -> dict[str, str] | None:
+        """What stands at the cursor of a whole cell, as a mime bundle; None: not ours, or nothing is known.
+
+        ``aside``: as in ``complete``.
+        """
+        return inspecting.inspect(self, cell, cursor, detail, aside=aside)
 
     def is_complete(self, cell: str) -> tuple[str, str]:
         """Whether a whole cell of ours could be run as it is: Jupyter's status, and the indent of a next line."""
@@ -203,6 +209,7 @@ class SessionMagics(Magics):
 
     def close(self) -> None:
         """Detach from all sessions; they live on."""
+        self._questions.close()
         if self._runner is not None:
             self._runner.close()
         if self._theatre is not None:

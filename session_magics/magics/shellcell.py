@@ -59,6 +59,14 @@ class ShellCell:
             return None if self.options.exec else magics.registry.find(self.options.name)
         return None
 
+    def elsewhere(self, magics: SessionMagics) -> bool:
+        """Whether it is for another place where its shell is not there yet, of which nothing here can tell."""
+        session, options = self.session(magics), self.options
+        if session is not None and session.info().running:
+            return False
+        place = options.on or (None if options.exec else magics.registry.last_place(options.name))
+        return place is not None and place.partition(",")[0] != "local"
+
     def program(self, magics: SessionMagics) -> str:
         """The shell that would be started for it."""
         return self.options.shell or magics.shell_program

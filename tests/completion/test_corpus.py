@@ -13,6 +13,7 @@ import pytest
 
 import completion_rows as corpus
 from completion_rows import wrong
+from rounds import some
 from session_magics.completion import Completions
 from session_magics.completion.answering import Completer
 from talk import Talk, talk
@@ -53,7 +54,7 @@ def completing(say: Talk, shell: str, patience: float = PATIENCE) -> Callable[[s
 def test_a_live_shell(shell: str, root: Path, place: Path) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
-    rows = [*corpus.COMMON, *(corpus.BASH if shell == "bash" else ())]
+    rows = [*corpus.COMMON, *corpus.BASH] if shell == "bash" else some(corpus.COMMON, 3)
     with talk(root, shell, cwd=place, env=environment(place)) as say:
         say(f"{corpus.NAMES}; alias corpus_alias=git\n{corpus.BASH_NAMES if shell == 'bash' else ''}")
         slow = [row for row in rows if "slow" in row.text]
