@@ -26,6 +26,7 @@ VARYING = re.compile(
     r"|^total \d+$|^[d-][rwx-]{9} .*? (?=\S+$)"  # of ls -l: dates, sizes, the user
     r"|/tmp/[\w./-]+|\btmp\.\w+|\S+/sessions/\S+|\b[0-9a-f]{21}\b"  # fresh directories, ids of sessions
     r"|\d[\d.,:]*(?: ?(?:ms|[smhd%]|[kMG]?i?B)\b)?"  # times, amounts, numbers of processes and ports
+    r"|\S*…"  # where a column is cut, as wide as the others leave it
     r"|[-─━═]{3,}|[⠀-⣿]|\s+",  # rules as wide as what they part, spinners, how a list is broken into columns
     re.M,
 )
