@@ -86,6 +86,10 @@ def test_htop(opened: Open) -> None:
     pictures.both(lab.page, f"htop-{lab.frontend}")
     lab.focus()
     lab.wait_fitted()
+    lab.wait_view(
+        "(() => { const { buffer, rows } = view.term, bottom = buffer.active.getLine(buffer.active.baseY + rows - 1);"
+        " return bottom.translateToString().includes('F10Quit'); })()"
+    )  # it has drawn for that size
     lab.page.keyboard.press("F5")  # a tree
     lab.wait_text("F5List")
     lab.page.keyboard.press("F1")

@@ -26,8 +26,8 @@ CELLS = [
 
 
 @BOTH
-def test_displays_and_status_lines_are_shown_and_saved(opened: Open, frontend: str) -> None:
-    lab = opened(CELLS)
+def test_displays_and_status_lines_are_shown_and_saved(opened_alone: Open, frontend: str) -> None:
+    lab = opened_alone(CELLS)
     for cell in (1, 2, 3):
         lab.run(cell)
     page = lab.page
