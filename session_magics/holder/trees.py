@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
 HOLDER_MARK = b"SESSION_MAGICS_HOLDER="
 """Begins a variable in the environment of every holder, and of nothing that a holder starts."""
-FREEZE_ROUNDS = 20
-"""Looks while processes are being frozen; a fork bomb of 50, and one that forks as fast as it can, took 2 or 3."""
+FREEZE_ROUNDS = 100
+"""Looks while processes are being frozen; a fork bomb of 50 took 2 or 3, and one process that hands on to the next after
+5 ms up to 20, where eight others wanted the two processors."""
 SEEK_ROUNDS = 20
 """Looks for what carries a cookie, as one may fork and end before its environment is read; 2 where nothing forks."""
 RUN = "SESSION_MAGICS_RUN"
@@ -52,14 +53,14 @@ def descendants(
     own: bytes | None = None
     below: list[int] = []
     seen = {root_pid}
-    held = Environments(held_session)
+    environments = Environments()
     todo, unseen = [root_pid], iter(strays)
     while todo:
         for pid in families.get(todo.pop(0), ()):
             if pid in seen:
                 continue
             seen.add(pid)
-            if not entries[pid].gone and (session := held.of(entries[pid])):
+            if not entries[pid].gone and (session := _held(environments.of(entries[pid]))):
                 own = held_session(root_pid) if own is None else own
                 if session != own:
                     continue
@@ -90,30 +91,31 @@ def freeze(look: Callable[[], dict[int, int]]) -> dict[int, int]:
 
 
 class Environments:
-    """Reads something of the environment of many processes, once for all that were forked from each other.
+    """Reads the environments of many processes, once for all that were forked from each other.
 
-    To read it takes the lock of a process's memory. In a fork bomb of 200 on 2 processors nearly each has that while it
-    waits for its turn: with a look at each, one walk over them took 5.7 s.
+    To read one takes the lock of a process's memory. In a fork bomb of 200 on 2 processors nearly each has that while
+    it waits for its turn: with a look at each, one walk over them took 5.7 s.
     """
 
-    def __init__(self, read: Callable[[int], bytes]) -> None:
-        self._read = read
+    def __init__(self) -> None:
         self._known: dict[tuple[bytes, int], bytes] = {}
 
     def of(self, one: ProcessEntry) -> bytes:
-        """What there is to read about a process."""
+        """See ``_environment``."""
         key = (one.image, one.sid)  # where addresses are not random, other sessions may have the same
-        if key not in self._known or not one.image:
-            self._known[key] = self._read(one.pid)
-        return self._known[key]
+        known = self._known.get(key, b"") if one.image else b""
+        if not known:  # one that is about to end says nothing any more, and its child may have begun
+            known = self._known[key] = _environment(one.pid)
+        return known
 
 
 def held_session(pid: int) -> bytes:
     """The id of the session that the process holds; empty for none, and where the environment may not be read."""
-    if sys.platform != "linux":
-        words = ps("-E", "-ww", "-p", str(pid), "-o", "command=").split(b" ")
-    else:
-        words = _environment(pid).split(b"\0")
+    return _held(_environment(pid))
+
+
+def _held(environment: bytes) -> bytes:
+    words = environment.split(b"\0")
     return next((word[len(HOLDER_MARK) :] for word in words if word.startswith(HOLDER_MARK)), b"")
 
 
@@ -128,7 +130,7 @@ def carrying(cookie: bytes) -> dict[int, int]:
         pids = [int(words[0]) for words in lines if cookie in words[-1].split() and int(words[0]) != own]
         return {pid: start_tick(pid) for pid in pids}
     else:
-        environments = Environments(_environment)
+        environments = Environments()
         found, seen = {}, {own}
         for _ in range(SEEK_ROUNDS):
             fresh = {pid: one for pid, one in table().items() if pid not in seen}
@@ -141,7 +143,9 @@ def carrying(cookie: bytes) -> dict[int, int]:
 
 
 def _environment(pid: int) -> bytes:
-    """Its variables at its start, each with a NUL behind it; empty where they may not be read."""
+    """Its variables at its start, each with a NUL behind it; empty where they may not be read, or no more."""
+    if sys.platform != "linux":
+        return ps("-E", "-ww", "-p", str(pid), "-o", "command=").replace(b" ", b"\0")
     try:
         return read_file(f"/proc/{pid}/environ")
     except OSError:

@@ -99,7 +99,7 @@ def test_a_timeout_kills_what_has_left_the_group_and_its_parent(sandbox: LocalSa
     began = time.monotonic()
     result = sandbox.exec(escaping(word), timeout=1)
     assert (result.timed_out, result.code, result.stdout) == (True, -signal.SIGKILL, b"up\n")
-    assert 1 <= time.monotonic() - began < 2
+    assert 1 <= time.monotonic() - began < 10  # and not the minute that the program takes
     assert marked(word) == []
 
 
