@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 HOLDER_MARK = b"SESSION_MAGICS_HOLDER="
 """Begins a variable in the environment of every holder, and of nothing that a holder starts."""
 FREEZE_ROUNDS = 100
-"""Looks while processes are being frozen; a fork bomb of 50 took 2 or 3, and one process that hands on to the next after
-5 ms up to 20, where eight others wanted the two processors."""
+"""Looks while processes are being frozen; a fork bomb of 50 took 2 or 3, and one process that hands on to the next
+after 5 ms up to 20, where eight others wanted the two processors."""
 SEEK_ROUNDS = 20
 """Looks for what carries a cookie, as one may fork and end before its environment is read; 2 where nothing forks."""
 RUN = "SESSION_MAGICS_RUN"

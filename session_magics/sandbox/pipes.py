@@ -31,6 +31,7 @@ from typing import IO
 
 from session_magics.errors import SandboxError, UsageMistake, WaitTimeout
 from session_magics.holder.trees import RUN
+from session_magics.interrupts import noticed
 from session_magics.sandbox import Process, Result
 from session_magics.sandbox.children import Beginning, Child, Ending, Pump
 
@@ -63,13 +64,15 @@ class Programs:
     ) -> Result:
         """Run a program to its end; see ``Sandbox.exec``."""
         began = time.monotonic()
-        try:
-            child = self._spawn(argv, cwd, env, subprocess.DEVNULL if stdin is None else subprocess.PIPE)
-        except _CannotStart as refusal:
-            return Result(refusal.code, b"", refusal.text, time.monotonic() - began)
         out, err = Beginning(cap), Beginning(cap)
-        kill = _then(on_timeout, child.kill)
-        with self._held(child, kill):
+        with contextlib.ExitStack() as held:
+            try:
+                with noticed():  # an interrupt half-way would leave it behind
+                    child = self._spawn(argv, cwd, env, subprocess.DEVNULL if stdin is None else subprocess.PIPE)
+                    kill = _then(on_timeout, child.kill)
+                    held.enter_context(self._held(child, kill))
+            except _CannotStart as refusal:
+                return Result(refusal.code, b"", refusal.text, time.monotonic() - began)
             pump = Pump(child, {child.stdout: out, child.stderr: err}, stdin or b"")
             timed_out = pump.run(None if timeout is None else began + timeout, kill)
             code = child.reap()
@@ -86,14 +89,19 @@ class Programs:
         status: Callable[[int], int] = int,
     ) -> Process:
         """Start a program with live pipes; see ``Sandbox.start_process``."""
-        try:
-            child = self._spawn(argv, cwd, env, subprocess.PIPE)
-        except _CannotStart as refusal:
-            return EndedProcess(refusal.code, refusal.text)
-        process = PipedProcess(child, _then(on_kill, child.kill), status, self._forget)
-        with self._lock:
-            self._live[child] = process.kill
-        process.watch()
+        with contextlib.ExitStack() as unless_returned:
+            try:
+                with noticed():  # as above
+                    child = self._spawn(argv, cwd, env, subprocess.PIPE)
+                    process = PipedProcess(child, _then(on_kill, child.kill), status, self._forget)
+                    with self._lock:
+                        self._live[child] = process.kill
+                    process.watch()
+                    for give_up in (process.stdin.close, process.stdout.close, process.kill):
+                        unless_returned.callback(give_up)
+            except _CannotStart as refusal:
+                return EndedProcess(refusal.code, refusal.text)
+            unless_returned.pop_all()
         return process
 
     def close(self) -> None:

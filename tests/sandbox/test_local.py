@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -20,7 +21,7 @@ from session_magics import Registry, Running
 from session_magics.errors import SandboxError, UsageMistake
 from session_magics.holder.trees import RUN
 from session_magics.model import Command
-from session_magics.sandbox import Result, Sandbox
+from session_magics.sandbox import Result, Sandbox, children, pipes
 from session_magics.sandbox.local import LocalSandbox
 from session_magics.testing import SANDBOX_CHECKS
 
@@ -162,6 +163,21 @@ def test_an_interrupt_kills_what_runs(sandbox: LocalSandbox, word: str) -> None:
         sandbox.exec(Command(("sh", "-c", "sleep 60; :", word)))
     interrupter.join()
     assert marked(word) == []
+
+
+@pytest.mark.parametrize("how", ["exec", "start_process"])
+def test_an_interrupt_while_it_is_started_kills_it(
+    sandbox: LocalSandbox, word: str, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Interrupted(children.Child):
+        def __init__(self, *given: Any) -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+            super().__init__(*given)
+
+    monkeypatch.setattr(pipes, "Child", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        getattr(sandbox, how)(Command(("sh", "-c", "sleep 60; :", word)))
+    until(lambda: not marked(word))
 
 
 def test_a_close_ends_a_command_of_another_thread(sandbox: LocalSandbox, word: str) -> None:
