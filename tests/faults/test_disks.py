@@ -48,7 +48,11 @@ def damaged(data: bytes, points: int) -> Iterator[bytes]:
         yield bytes(flipped)
     yield b"[" * 100_000
     yield b"9" * 10_000
-    yield json.dumps(json.loads(data) | {"size": [1e999, 2]}).encode() if data[:1] == b"{" else b"1 1 code x 1.0 0"
+    yield (
+        json.dumps(json.loads(data.splitlines()[0]) | {"size": [1e999, 2]}).encode()
+        if data[:1] == b"{"
+        else b"1 1 code x 1.0 0"
+    )
 
 
 @pytest.mark.parametrize("name", ["spec.json", "run.json", "exit", "log.idx", "log", "alive", "names", "lock"])
