@@ -95,7 +95,7 @@ class Cluster:
 
     def close(self) -> None:
         """Hang up; idempotent."""
-        self._client.close(linger=0)  # what a controller that is gone has not taken would keep the sockets for ever
+        self._client.close()
 
     @property
     def ids(self) -> list[int]:
@@ -264,12 +264,15 @@ def _running() -> Iterator[tuple[str, Path]]:
 def _client(file: Path) -> Any:
     try:
         import ipyparallel
+        import zmq
     except ImportError:
         raise UsageMistake("engines need IPython Parallel: pip install 'session-magics[parallel]'") from None
     # Within IPython the first client makes itself that of %px, which should be the person's and not one that closes.
     quiet = type("Client", (ipyparallel.Client,), {"activate": lambda self, *_, **__: None})
+    context: Any = zmq.Context.shadow(zmq.Context.instance())
+    context.linger = 0  # what a controller that is gone has not taken would keep the sockets for ever
     try:
-        return quiet(str(file), timeout=CONNECT_LIMIT)
+        return quiet(str(file), timeout=CONNECT_LIMIT, context=context)
     except TimeoutError:
         reason = f"its controller does not answer within {CONNECT_LIMIT:g} s; if it has ended, remove {file}"
     except (OSError, ValueError, KeyError) as error:
