@@ -15,6 +15,8 @@ STOP_POLL = 0.05
 """Seconds between two looks at the tree: a stop feels immediate, and a look takes 2 ms among 100 processes."""
 KILL_PATIENCE = 2.0
 """Seconds from the first KILL until what still lives is called a survivor (a disk that hangs, another user's)."""
+FREEZE_ROUNDS = 20
+"""Looks at the tree in one step while it is being frozen; a fork bomb of 50 took 2 or 3."""
 
 NOBODY = 0x7FFFFFFE
 """A pid that no process has, as the root of a tree that has lost its holder."""
@@ -115,7 +117,7 @@ class StopLadder:
                 processes.send(pid, tick, _signal.SIGCONT)
 
     def _force(self) -> None:
-        for pid, tick in trees.freeze(self._members).items():
+        for pid, tick in trees.freeze(self._members, FREEZE_ROUNDS).items():
             processes.send(pid, tick, _signal.SIGKILL)
 
 

@@ -14,9 +14,6 @@ if TYPE_CHECKING:
 
 HOLDER_MARK = b"SESSION_MAGICS_HOLDER="
 """Begins a variable in the environment of every holder, and of nothing that a holder starts."""
-FREEZE_ROUNDS = 100
-"""Looks while processes are being frozen; a fork bomb of 50 took 2 or 3, and one process that hands on to the next
-after 5 ms up to 20, where eight others wanted the two processors."""
 SEEK_ROUNDS = 20
 """Looks for what carries a cookie, as one may fork and end before its environment is read; 2 where nothing forks."""
 RUN = "SESSION_MAGICS_RUN"
@@ -74,13 +71,13 @@ def descendants(
     return below
 
 
-def freeze(look: Callable[[], dict[int, int]]) -> dict[int, int]:
-    """Stop all that looks find (pid → start tick), so that nobody forks while others die; return them.
+def freeze(look: Callable[[], dict[int, int]], rounds: int) -> dict[int, int]:
+    """Stop all that so many looks find (pid → start tick), so that nobody forks while others die; return them.
 
     A process with a signal pending cannot fork, so once a look finds nobody new all hold still.
     """
     frozen: dict[int, int] = {}
-    for _ in range(FREEZE_ROUNDS):
+    for _ in range(rounds):
         fresh = {pid: tick for pid, tick in look().items() if frozen.get(pid) != tick}
         if not fresh:
             break
