@@ -43,6 +43,14 @@ if options["uid"]:
     os.setuid(options["uid"])
 print(leader, flush=True)
 watched, statuses, ladder, due, began = [0, pty_fd], {{}}, None, None, 0.0
+
+def reap():
+    try:
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            statuses[ended[0]] = os.waitstatus_to_exitcode(ended[1])
+    except ChildProcessError:
+        pass
+
 while True:
     rest = 0.02 if due is None else max(0, due - time.monotonic())
     for fd in select.select(watched, [], [], rest)[0]:
@@ -63,16 +71,13 @@ while True:
             )
         elif fd == 0:
             os.write(pty_fd, data)
-    try:
-        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
-            statuses[ended[0]] = os.waitstatus_to_exitcode(ended[1])
-    except ChildProcessError:
-        pass
+    reap()
     if ladder and time.monotonic() >= due:
         due = ladder.step(time.monotonic())
         if due is None:
             break
 seconds = time.monotonic() - began
+reap()  # whoever ended just before the last look
 assert ladder.finished and ladder.step(time.monotonic()) is None
 print(json.dumps({{"survivors": ladder.survivors, "seconds": seconds, "status": statuses.get(leader)}}))
 """
