@@ -16,6 +16,8 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
+from homes import HOMES
+
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
 CELL_LIMIT = 60
 """Seconds for one cell."""
@@ -31,10 +33,6 @@ VARYING = re.compile(
     re.M,
 )
 """What differs from run to run."""
-
-
-def outputs_of(notebook: NotebookNode) -> list[NotebookNode]:
-    return [output for cell in notebook.cells for output in cell.get("outputs", [])]
 
 
 def text_of(output: NotebookNode) -> str:
@@ -72,8 +70,7 @@ def execute(path: Path, home: Path) -> NotebookNode:
 def save(path: Path) -> None:
     """Give the notebook the outputs of a run; no counts and times, which would change with each."""
     with tempfile.TemporaryDirectory() as home:
-        names = ("HOME", "IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR")
-        os.environ.update(dict.fromkeys(names, home), SESSION_MAGICS_HOME=f"{home}/.local/state/session-magics")
+        os.environ.update(dict.fromkeys(HOMES, home), SESSION_MAGICS_HOME=f"{home}/.local/state/session-magics")
         saved, done = nbformat.read(path, as_version=4), execute(path, Path(home))
     for cell, ran in zip(saved.cells, done.cells, strict=True):
         if cell.cell_type == "code":

@@ -12,6 +12,8 @@ import nbformat
 import pytest
 from nbformat import NotebookNode
 
+from homes import own_home
+
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(120)]
 # Seconds for one cell that is to end by itself.
 CELL_LIMIT = 30
@@ -35,8 +37,7 @@ print(raised)
 @pytest.fixture
 def home(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home of the notebook's own, so that no start-up file of the person who runs the tests is read."""
-    for name in ("HOME", "IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR"):
-        monkeypatch.setenv(name, str(tmp_path))
+    own_home(tmp_path, monkeypatch)
     monkeypatch.setenv("TERM", "xterm")
     return tmp_path
 

@@ -11,11 +11,11 @@ import jupyter_kernel_test
 import pytest
 
 import leaks
+from homes import own_home
 from rounds import rounds
 from session_magics.kernel import specs
 
 pytestmark = pytest.mark.kernel
-PLACES = ("HOME", "IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR", "SESSION_MAGICS_HOME")
 
 
 class ShellKernelTests(jupyter_kernel_test.KernelTests):
@@ -51,8 +51,8 @@ class ShellKernelTests(jupyter_kernel_test.KernelTests):
             raise unittest.SkipTest(f"{cls.language_name} is not installed")
         cls.place = Path(tempfile.mkdtemp(prefix="sm"))
         cls.patch = pytest.MonkeyPatch()
-        for name in PLACES:
-            cls.patch.setenv(name, str(cls.place))
+        own_home(cls.place, cls.patch)
+        cls.patch.setenv("SESSION_MAGICS_HOME", str(cls.place))
         cls.patch.chdir(cls.place)
         cls.kernel_name = f"session-{cls.language_name}"
         specs.install(specs.directory(None), [cls.kernel_name])

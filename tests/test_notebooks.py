@@ -12,6 +12,7 @@ import nbformat
 import pytest
 from nbformat import NotebookNode
 
+from homes import own_home
 from saved_notebooks import NOTEBOOKS, SAVED_HOME, execute, lasting, text_of, to_be_done
 
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -35,8 +36,7 @@ def home(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home of the notebook's own, so that no start-up file of the person who runs the tests is read."""
     place = tmp_path / "home"
     place.mkdir()
-    for name in ("HOME", "IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR"):
-        monkeypatch.setenv(name, str(place))
+    own_home(place, monkeypatch)
     return place
 
 

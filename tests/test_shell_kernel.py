@@ -18,6 +18,7 @@ import pytest
 from nbclient import NotebookClient
 
 from conftest import LiveKernel
+from homes import own_home
 from live import live_kernel
 from page import Page
 from rounds import rounds, some
@@ -231,8 +232,7 @@ def test_a_longer_cell_is_a_terminal_while_it_runs_and_text_in_the_end(shell: Li
 @pytest.fixture
 def home(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home of the notebook's own, with the kernels."""
-    for name in ("HOME", "IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR"):
-        monkeypatch.setenv(name, str(tmp_path))
+    own_home(tmp_path, monkeypatch)
     monkeypatch.setenv("TERM", "xterm")
     specs.install(tmp_path / "kernels", [name for name in specs.names() if name != "session-python"])
     return tmp_path

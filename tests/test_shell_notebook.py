@@ -11,6 +11,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from homes import own_home
 from session_magics.kernel import specs
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(120)]
@@ -47,8 +48,7 @@ echo "<p>text of its own</p>" | displayHTML""",
 def test_a_notebook_with_displays_runs_unchanged_and_is_faithful_when_it_is_exported(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("HOME", "IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR"):
-        monkeypatch.setenv(name, str(tmp_path))
+    own_home(tmp_path, monkeypatch)
     specs.install(specs.directory(None), ["session-bash"])
     kernelspec = {"name": "session-bash", "display_name": "bash", "language": "bash"}
     cells = [nbformat.v4.new_code_cell(one) for one in CELLS]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from session_magics.errors import SessionError
 from session_magics.listing import directory
+from session_magics.magics.replies import inspected
 from session_magics.magics.shellcell import ShellCell, VerbLine
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def install(ip: InteractiveShell, magics: SessionMagics) -> None:
             found = inspect(magics, code, cursor_pos, detail)
         if found is None:
             return usual(code, cursor_pos, *more, **named)
-        answer = {"status": "ok", "found": True, "data": found, "metadata": {}}
+        answer = inspected(found)
         return _later(answer) if python_inspect.iscoroutinefunction(usual) else answer
 
     kernel.__dict__["do_inspect"] = do_inspect

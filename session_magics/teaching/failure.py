@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from session_magics import text
@@ -32,6 +32,7 @@ class Failure:
     tail: str
     """The last lines of the output as plain text."""
     cwd: str
+    _seen: dict[str, Found] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def of(cls, session: Session, result: CellResult) -> Failure:
@@ -53,10 +54,9 @@ class Failure:
 
     def look(self, path: str) -> Found:
         """What a path leads to, seen from where the shell is now."""
-        seen: dict[str, Found] = self.__dict__.setdefault("_seen", {})
-        if path not in seen:
-            seen[path] = (look_there if self.far else look_here)(self.session, self.cwd, (path,))[2][path]
-        return seen[path]
+        if path not in self._seen:
+            self._seen[path] = (look_there if self.far else look_here)(self.session, self.cwd, (path,))[2][path]
+        return self._seen[path]
 
     def missing(self, path: str) -> str:
         """The first part of a path that is not there; "" if all of it is, or is not to be known."""

@@ -18,6 +18,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from homes import own_home
 from rounds import until
 from session_magics import Command, Registry, Session
 from session_magics.agents.attachments import (
@@ -292,8 +293,7 @@ def test_a_hostile_name_does_nothing(work: Path, places: Path) -> None:
 @pytest.mark.kernel
 @pytest.mark.timeout(120)
 def test_an_exported_notebook_shows_them(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HOME", "IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR"):
-        monkeypatch.setenv(name, str(tmp_path))
+    own_home(tmp_path, monkeypatch)
     for name, data in (("a.png", png()), ("b.svg", SVG), ("c.mp4", MP4), (HOSTILE, png())):
         (tmp_path / name).write_bytes(data)
     quoted = HOSTILE.replace('"', '\\"')
