@@ -198,7 +198,7 @@ class Session:
         Raises:
             WaitTimeout: it did not appear in time; the session goes on.
             SessionNotRunning: the program ended without it.
-            UsageMistake: the pattern is no regular expression.
+            UsageMistake: the pattern is no regular expression, or matches any output.
         """
         window = Window(compiled(pattern))
         deadline = None if timeout is None else time.monotonic() + timeout

@@ -152,6 +152,16 @@ def test_a_pattern_that_never_came_is_told_with_the_end(play: Callable[..., Sess
             session.wait_for(pattern)
 
 
+def test_a_pattern_that_any_output_matches_is_refused(play: Callable[..., Session]) -> None:
+    session = play(script("hello\n\nworld|"))
+    for pattern in ("|", "", "a*", "^", "$", "(x|)"):
+        with pytest.raises(UsageMistake, match="matches any output"):
+            session.wait_for(pattern)
+    with pytest.raises(UsageMistake, match=r"write \\\| for"):
+        session.wait_for("|")
+    assert session.wait_for(r"\|", 5) == "|" and session.wait_for("^$", 5) == ""
+
+
 @given(st.lists(st.binary(min_size=1, max_size=40), max_size=12), st.integers(0, 400))
 def test_a_window_finds_what_is_there_however_it_is_cut(pieces: list[bytes], at: int) -> None:
     data = b"\n".join(piece.replace(b"\x1b", b"").replace(b"\r", b"").replace(b"\b", b"") for piece in pieces)

@@ -12,11 +12,15 @@ WINDOW_BYTES = 16 * 1024
 
 
 def compiled(pattern: str) -> re.Pattern[str]:
-    """A pattern that a user gave; raises UsageMistake if it is no regular expression."""
+    """A pattern that a user gave; raises UsageMistake if it is no regular expression, or matches whatever comes."""
     try:
-        return re.compile(pattern, re.M)
+        found = re.compile(pattern, re.M)
     except (re.error, OverflowError, RecursionError) as error:  # the last two: numbers too large, nested too deeply
         raise UsageMistake(f"{pattern[:60]!r} is no regular expression: {error}") from None
+    if found.search("") and found.search("x"):  # not ^$, which waits for an empty line
+        hint = f"write {re.escape(pattern)} for these very characters" if pattern else "say what to wait for"
+        raise UsageMistake(f"{pattern[:60]!r} matches any output, even none: {hint}")
+    return found
 
 
 class Window:

@@ -262,7 +262,7 @@ def test_the_environment_is_there_and_in_no_command_line(busybox: Place, monkeyp
     session = busybox.registry.start(
         "program", Command(("/bin/sh", "-c", 'printf "%s|" "$TOKEN"; read x'), env={"TOKEN": value}), on=busybox.name
     )
-    session.wait_for("|", LIMIT)
+    session.wait_for(r"\|", LIMIT)
     assert session.output().replace(b"\r", b"") == value.encode() + b"|"
     assert not any("$secret" in one for one in busybox.commands())
     session.stop(now=True)
