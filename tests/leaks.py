@@ -10,6 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -126,8 +127,8 @@ def describe(process: psutil.Process) -> str:
 
 
 def kill(process: psutil.Process) -> None:
-    try:
+    with suppress(psutil.Error):  # gone meanwhile
         process.kill()
-        process.wait(SETTLE)
-    except psutil.Error:
-        pass  # gone meanwhile
+        outlived([process])
+        if process.ppid() == os.getpid():
+            process.wait(SETTLE)  # nobody else buries it

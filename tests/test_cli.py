@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from held import carried_out as run
+from held import command_line
 from rounds import DEADLINE, sessions
 from session_magics import Command, Registry
 from session_magics.cli.follow import MODEL_LIMIT, Follower
@@ -29,12 +31,6 @@ def registry(root: Path) -> Iterator[Registry]:
         yield registry
 
 
-def run(*words: str) -> tuple[int, str, str]:
-    """Status, standard output and standard error of one command line."""
-    done = subprocess.run((*CLI, *words), capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
-    return done.returncode, done.stdout, done.stderr
-
-
 def value(*words: str) -> Any:
     """The value in the envelope that a verb gives with --json."""
     status, out, _ = run(words[0], "--json", *words[1:])
@@ -44,6 +40,7 @@ def value(*words: str) -> Any:
 
 
 def test_a_session_from_start_to_end(registry: Registry) -> None:
+    run = command_line
     status, out, err = run("start", "web", "--label", "crew=a", "--", "sh", "-c", "echo up; read word; exit 3")
     info = registry.get("web").info()
     assert (status, out, err) == (0, f"web running, pid {info.pid}\n", "")
@@ -101,7 +98,7 @@ def test_wrong_words_are_2_and_failures_1_and_both_one_line_on_standard_error(re
         (("wait", "k", "--timeout", "0.1"), 1, "session 'k': the end not seen within 0.1 s"),
         (("attach", "k"), 1, "attach needs a terminal as input and output: session-magics tail -f NAME"),
     ):
-        found, out, err = run(*words)
+        found, out, err = command_line(*words)
         assert (found, out, err.count("\n")) == (status, "", 1)
         assert err.startswith(f"session-magics: {message}"), err
 
