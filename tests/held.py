@@ -27,7 +27,7 @@ def command_line(*words: str, env: dict[str, str] | None = None) -> tuple[int, s
         (*CLI, *words),
         capture_output=True,
         text=True,
-        timeout=DEADLINE,
+        timeout=2 * DEADLINE,
         stdin=subprocess.DEVNULL,
         env={**os.environ, **(env or {})},
     )
