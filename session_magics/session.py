@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from session_magics import text
 from session_magics.backends import Backend, Link
-from session_magics.backends.choice import abandoned
+from session_magics.backends.choice import abandoned, may_live_on
 from session_magics.errors import (
     SessionNotRunning,
     SessionUnresponsive,
@@ -33,7 +33,7 @@ GRACE = 5.0
 LEAVING = 0.25
 """Seconds for a holder to go after its last answer; it takes 2 ms, unless something of the program lives on."""
 GOING = 2.0
-"""The same after a stop, when nothing lives that it could wait for: it may only be short of processor time."""
+"""The same where nothing lives that it could wait for: it may only be short of processor time."""
 LEAVING_STEP = 0.001
 
 
@@ -262,13 +262,17 @@ class Session:
 
         ``ended``: the program has, whether or not that is on record yet.
         """
-        deadline = time.monotonic() + limit
+        deadline, patient = time.monotonic() + limit, True
         while True:
             state = self.state()
             leaving = isinstance(state, Unknown) or (isinstance(state, Exited) and state.background)
             leaving = leaving or (ended and isinstance(state, Running))
-            if not leaving or time.monotonic() > deadline:
+            if not leaving:
                 return state
+            if time.monotonic() > deadline:
+                if not patient or not isinstance(state, Exited) or may_live_on(self.directory, self.id):
+                    return state
+                deadline, patient = time.monotonic() + GOING, False  # nothing lives that it could wait for
             time.sleep(LEAVING_STEP)
 
     def _over(self) -> bool:

@@ -20,7 +20,7 @@ import trees
 from floods import flood
 from holders import MB, cpu, faults, holder
 from others import ran, without
-from rounds import alive, until, until_state
+from rounds import DEADLINE, alive, rounds, until, until_state
 from session_magics import (
     Command,
     Exited,
@@ -46,7 +46,7 @@ from trees import OBEDIENT, STAY, STUBBORN, Tree
 BACKENDS = ("native", "tmux")
 DETACH = b"\x1c"
 # Seconds after which a verb that should take two at most counts as one that hangs.
-HANGS = 8.0
+HANGS = rounds(DEADLINE, 8.0)
 
 grow = trees.grow
 
@@ -101,14 +101,14 @@ def test_line_26_thurbox_651_a_raw_reader_gets_every_byte(registry: Registry, ba
     """All together first: whatever one leaves behind would spoil the next."""
     every = b"".join(INPUTS.values())
     session = registry.start("all", python(READER, len(every)), backend=backend)
-    session.wait_for("ready", 10)
+    session.wait_for("ready", DEADLINE)
     for data in INPUTS.values():
         sent = False
         while not sent:
             with contextlib.suppress(SessionBusy):  # told, and nothing taken
                 session.send(data)
                 sent = True
-    assert session.wait_for("hash [0-9a-f]{64}", 30) == hashed(every)
+    assert session.wait_for("hash [0-9a-f]{64}", DEADLINE) == hashed(every)
     assert faults(session) == []
 
 
@@ -117,9 +117,9 @@ def test_line_26_thurbox_651_a_raw_reader_gets_every_byte(registry: Registry, ba
 def test_line_26_each_input_arrives_whole(registry: Registry, backend: str, what: str) -> None:
     data = INPUTS[what]
     session = registry.start("reader", python(READER, len(data)), backend=backend)
-    session.wait_for("ready", 10)
+    session.wait_for("ready", DEADLINE)
     session.send(data)
-    assert session.wait_for("hash [0-9a-f]{64}", 30) == hashed(data)
+    assert session.wait_for("hash [0-9a-f]{64}", DEADLINE) == hashed(data)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -127,13 +127,13 @@ def test_line_27_a_program_that_does_not_read_makes_its_senders_busy(registry: R
     size, gate = 700_000, registry.store.root / "gate"
     os.mkfifo(gate)
     session = registry.start("deaf", python(READER, size + 5, gate), backend=backend)
-    session.wait_for("ready", 10)
+    session.wait_for("ready", DEADLINE)
     first = random.Random(1).randbytes(size)
     session.send(first)
     began = time.monotonic()
     with pytest.raises(SessionBusy):
         session.send(b"y" * size)
-    assert time.monotonic() - began < HANGS / 2
+    assert time.monotonic() - began < HANGS
     assert session.tail() == "ready"
     session.resize(30, 90)
     assert session.info().size == (30, 90)
@@ -143,7 +143,7 @@ def test_line_27_a_program_that_does_not_read_makes_its_senders_busy(registry: R
         with contextlib.suppress(SessionBusy):
             session.send(b"last!")
             sent = True
-    assert session.wait_for("hash [0-9a-f]{64}", 30) == hashed(first + b"last!")
+    assert session.wait_for("hash [0-9a-f]{64}", DEADLINE) == hashed(first + b"last!")
 
 
 def test_line_28_a_long_log_is_drawn_as_one_screen(
@@ -172,11 +172,11 @@ def test_line_29_a_storm_of_resizes_ends_with_the_size_of_the_last_typist(
     registry: Registry, rounds: Callable[[int, int], int]
 ) -> None:
     session = registry.start("k", python("import time, tty; tty.setraw(0); print('ready'); time.sleep(1000)"))
-    session.wait_for("ready", 10)
+    session.wait_for("ready", DEADLINE)
     pid = holder(session)
     with attached("k", (20, 70)) as leader, attached("k", (22, 72)) as other:
         for terminal in (leader, other):
-            terminal.until("detaches")
+            terminal.told("detaches")
         used, began = cpu(pid), time.monotonic()
         storms = [
             threading.Thread(target=storm, args=(terminal, rounds(20_000, 1500), rows))
@@ -279,19 +279,19 @@ runpy.run_path({holder!r}, run_name="__main__")
 def patient(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rounds: Callable[[int, int], int]) -> float:
     """Seconds until a holder has found that its socket is gone; without --full it looks a hundred times as often."""
     if rounds(1, 0):
-        return server.SOCKET_CHECK + 10
+        return server.SOCKET_CHECK + DEADLINE
     path = tmp_path / "holder.py"
     package = str(Path(native.HOLDER).parents[1])
     text = HOLDER_THAT_LOOKS_OFTEN.format(package=package, seconds=QUICK_CHECK, holder=str(native.HOLDER))
     path.write_text(text)
     monkeypatch.setattr(native, "HOLDER", path)
-    return QUICK_CHECK + 10
+    return QUICK_CHECK + DEADLINE
 
 
 def reads_and_writes(session: Session) -> None:
     at = session.info().log_bytes
     session.send("hello\r")
-    session.wait_for("hello", 10, begin=at)
+    session.wait_for("hello", DEADLINE, begin=at)
 
 
 @pytest.mark.parametrize("how", ["deleted", "renamed", "replaced by a file"])
@@ -339,7 +339,7 @@ from session_magics import *
 from session_magics.errors import *
 registry = Registry(sys.argv[1])
 session = registry.start("cat", Command(("sh", "-c", "echo up; exec cat")))
-session.wait_for("up", 10)
+session.wait_for("up", DEADLINE)
 before = session.state()
 for path in (session.directory / "sock", session.directory):
     mode = path.stat().st_mode & 0o777
@@ -357,7 +357,7 @@ for path in (session.directory / "sock", session.directory):
     path.chmod(mode)
     assert session.state() == before
     session.send("hello\\r")
-    session.wait_for("hello", 10)
+    session.wait_for("hello", DEADLINE)
 session.stop()
 """
 
