@@ -339,7 +339,7 @@ from session_magics import *
 from session_magics.errors import *
 registry = Registry(sys.argv[1])
 session = registry.start("cat", Command(("sh", "-c", "echo up; exec cat")))
-session.wait_for("up", DEADLINE)
+session.wait_for("up", 20)
 before = session.state()
 for path in (session.directory / "sock", session.directory):
     mode = path.stat().st_mode & 0o777
@@ -357,7 +357,7 @@ for path in (session.directory / "sock", session.directory):
     path.chmod(mode)
     assert session.state() == before
     session.send("hello\\r")
-    session.wait_for("hello", DEADLINE)
+    session.wait_for("hello", 20)
 session.stop()
 """
 
