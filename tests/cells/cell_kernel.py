@@ -34,9 +34,8 @@ DROPPED = re.compile(  # variables that the kernel does not inherit from whoever
     r"PS\d|PROMPT_COMMAND|BASH_ENV|ENV|HISTFILE|PAGER|MANPAGER|LESS|LANG|LANGUAGE|COLUMNS|LINES|LS_COLORS|SSH_ASKPASS"
     r"|TMUX|STY|PYTHONSTARTUP|(LC|JPY|XDG|GIT|PYTEST|SESSION_MAGICS)_.*"
 )
-STRAGGLING = 20.0  # seconds by which the reply and the end of the output, which come by two ways, may be apart
 EOF_ANSWER = "\x04"  # how a Jupyter front-end says "end of file"
-GRACE = 20.0  # seconds for everything to be gone after the end of a kernel
+GRACE = 5.0  # seconds for everything to be gone after the end of a kernel
 LIVE = set()  # kernels to put away if the run itself is stopped
 
 
@@ -127,11 +126,11 @@ class Kernel:
         self.current, self.answers = rec, list(step.get("stdin", []))
         stops = list(as_list(step.get("interrupt_after", [])))
         self.records[client.execute(code, allow_stdin=step.get("allow_stdin", True))] = rec
-        while not (rec.reply and (rec.idle or time.monotonic() - rec.replied > STRAGGLING)):
+        while not (rec.reply and (rec.idle or time.monotonic() - rec.replied > 1.5)):
             rec.elapsed = time.monotonic() - rec.start
             if rec.elapsed > limit:
                 rec.trouble = f"not finished after {limit:g} s"
-            elif rec.idle and not rec.reply and time.monotonic() - rec.idle > STRAGGLING:
+            elif rec.idle and not rec.reply and time.monotonic() - rec.idle > 1.5:
                 rec.trouble = "idle, but no execute_reply"
             elif not self.manager.is_alive():
                 rec.trouble = "the kernel died"
