@@ -165,6 +165,9 @@ def test_line_19_a_viewer_that_stalls_costs_nothing(
     with contextlib.ExitStack() as stack:
         terminal = stack.enter_context(attached("flood"))
         terminal.told("detaches")
+        terminal.type("1\r")  # the first key takes the line away: from then on output passes as it comes
+        flooded.printed += 1
+        flooded.arrived()
         terminal.until(gone="detaches")
         terminal.stall(True)
         viewers = [stack.enter_context(contextlib.closing(flooded.session.follow(begin))) for _ in range(count - 1)]
@@ -211,7 +214,7 @@ with LogReader(session.directory) as log, session.news() as news:
 def test_line_20_viewers_come_and_are_killed_during_a_flood(
     registry: Registry, rounds: Callable[[int, int], int]
 ) -> None:
-    draw, left = random.Random(20), rounds(1000, 32)
+    draw, left = random.Random(20), rounds(1000, 16)
     flooded = Flood(registry)
     pid = holder(flooded.session)
     before = descriptors(pid)
@@ -367,10 +370,11 @@ def test_line_24_the_terminal_of_these_tests_does_answer(root: Path) -> None:
         until(lambda: len(terminal.answers) == 2)
 
 
-# Prints a beginning, then so many bytes, and waits for a line.
+# Says that it is up; at a line it prints a beginning, then so many bytes, and waits for another.
 ENDLESS = """
 import os, sys
 begin, size = sys.argv[1].encode().decode("unicode_escape").encode("latin-1"), int(sys.argv[2])
+os.write(1, b"up\\n")
 sys.stdin.readline()
 os.write(1, begin)
 while size > 0:
@@ -396,13 +400,13 @@ def test_line_25_a_sequence_without_an_end_fills_no_memory(
     ):
         over.callback(follower.kill)
         terminal.told("detaches")
-        terminal.until(gone="detaches")
-        session.send("\r")
+        assert follower.stdout is not None
+        assert follower.stdout.readline() == b"up\n"  # it follows from here on
+        terminal.type("\r")  # the first key takes the line away: from then on output passes as it comes
         until(lambda: session.output(session.info().log_bytes - 4) == b"over", 300, what=session.info)
         terminal.type("z")  # taken behind all of it: it is awake
         until(lambda: session.output().endswith(b"z"))
         assert len(session.tail()) + len(session.snapshot()) < 2 * MB
-        assert follower.stdout is not None
         for _ in range((volume - MB) // MB):  # not the last of it, which is an unfinished line
             assert len(follower.stdout.read(MB)) == MB
         for client in (terminal.process, follower):

@@ -97,7 +97,7 @@ MOMENTS = (0.06, 0.2)
 def test_line_02_a_start_that_is_cut_off_leaves_a_free_name_or_the_truth(
     registry: Registry, lifetime: str, rounds: Callable[[int, int], int]
 ) -> None:
-    draw, left = random.Random(2), rounds(250, 20)
+    draw, left = random.Random(2), rounds(250, 12)
     while left > 0:
         names = [f"s{number}" for number in range(min(left, BATCH))]
         left -= BATCH
@@ -183,7 +183,7 @@ def test_line_03_a_killed_holder_costs_one_session(
 def test_line_04_a_holder_that_is_killed_while_its_program_ends_tells_no_lie(
     registry: Registry, rounds: Callable[[int, int], int]
 ) -> None:
-    draw, count = random.Random(4), rounds(500, 40)
+    draw, count = random.Random(4), rounds(500, 32)
     seen = set[type[State]]()
     moment = dict.fromkeys(BACKENDS, 0.01)  # seconds around which the next kill falls: it seeks the end of the program
     for number in range(count):

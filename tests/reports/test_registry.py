@@ -311,7 +311,7 @@ def test_supervisor_600_a_restart_whose_caller_is_killed_makes_no_second_copy(re
 
 def test_pueue_119_stop_and_remove_in_the_same_instant_have_one_outcome(registry: Registry) -> None:
     """The two together broke a thread of the daemon, which then answered by halves."""
-    for number in range(rounds(20, 200)):
+    for number in range(rounds(12, 200)):
         session = registry.start("one", SLEEP)
         run, wrong = record(session), []
         barrier = threading.Barrier(2)
@@ -349,7 +349,7 @@ def test_lockfile_4_of_many_starters_on_a_stale_session_one_wins(registry: Regis
         "    except SessionExists: print('exists', flush=True)\n"
     )
     starters = [in_another_process(root, code) for _ in range(8)]
-    for _ in range(rounds(6, 500)):
+    for _ in range(rounds(3, 500)):
         kill_holder(registry.start("one", SLEEP))
         for starter in starters:
             assert starter.stdin is not None
@@ -365,7 +365,7 @@ def test_lockfile_4_of_many_starters_on_a_stale_session_one_wins(registry: Regis
 
 def test_zmx_169_what_was_stopped_starts_again_at_once(registry: Registry) -> None:
     """For half a second after a kill the same name could not be started."""
-    for _ in range(rounds(20, 100)):
+    for _ in range(rounds(10, 100)):
         assert registry.start("one", SLEEP).info().running
         registry.get("one").stop()
 
