@@ -6,13 +6,13 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from held import a_stranger
 from rounds import DEADLINE, rounds, until
 from session_magics import BackingOff, Command, Exited, Lost, Registry, Running, WaitTimeout
 from session_magics.session import GRACE
@@ -226,7 +226,7 @@ def test_line_10_a_record_of_another_host_is_elsewhere_and_nobody_is_signalled(
     registry: Registry, copied: Path, traced: Callable[..., list[str]]
 ) -> None:
     here = registry.get("copied")
-    with subprocess.Popen(["sleep", "1000"]) as stranger:
+    with a_stranger() as stranger:
         copy = Registry(copied).get("copied")
         path = copy.directory / "run.json"
         theirs = {"host": "far-away", "boot": "theirs", "holder": stranger.pid, "pid": stranger.pid}
@@ -236,7 +236,6 @@ def test_line_10_a_record_of_another_host_is_elsewhere_and_nobody_is_signalled(
         other_id(copied)
         assert traced(ELSEWHERE, copied) == []
         assert stranger.poll() is None
-        stranger.kill()
     assert isinstance(here.state(), Running)
 
 

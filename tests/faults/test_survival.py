@@ -20,6 +20,7 @@ import pytest
 
 import leaks
 from blows import Own, Server, new_kernel, reconnect, run, strike
+from held import a_stranger
 from others import in_another_process
 from rounds import DEADLINE, alive, rounds, until
 from session_magics import Command, Exited, FailedToStart, Lost, Registry, Running, Session
@@ -261,7 +262,7 @@ def test_line_05_after_a_reboot_all_are_lost_and_nobody_is_signalled(
         with contextlib.suppress(psutil.NoSuchProcess):  # some end as soon as others have
             process.kill()
     until(lambda: not leaks.processes_of(registry.store.root))
-    with subprocess.Popen(["sleep", "1000"]) as stranger:
+    with a_stranger() as stranger:
         tick = start_tick(stranger.pid)
         for name in names:  # pids and ticks begin anew at each boot, so a stranger can have both
             path = registry.get(name).directory / "run.json"
@@ -274,7 +275,6 @@ def test_line_05_after_a_reboot_all_are_lost_and_nobody_is_signalled(
         registry.restart("s1")
         assert isinstance(registry.get("s1").state(), Running) and registry.get("s1").info().generation == 2
         assert stranger.poll() is None and start_tick(stranger.pid) == tick
-        stranger.kill()
 
 
 # ------------------------------------------------------------------- a logout

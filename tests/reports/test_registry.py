@@ -20,7 +20,7 @@ import pytest
 
 import session_magics
 from disks import fill, free
-from held import command_line, kill, kill_holder, record, rewrite
+from held import a_stranger, command_line, kill, kill_holder, record, rewrite
 from others import PROJECT, in_another_process, said
 from rounds import DEADLINE, alive, rounds, sessions, until, until_gone, until_state
 from session_magics import (
@@ -170,20 +170,19 @@ def test_pueue_311_a_record_that_names_a_living_stranger_blocks_no_start(registr
     """After a power cut the pid on file was somebody else's, and the start was refused."""
     session = registry.start("one", SLEEP)
     kill_holder(session)
-    with subprocess.Popen(["sleep", "1000"]) as stranger:
+    with a_stranger() as stranger:
         tick = processes.start_tick(stranger.pid)
         rewrite(session, boot="another", holder=stranger.pid, holder_tick=tick, pid=stranger.pid, tick=tick)
         assert session.state() == Lost("reboot")
         assert registry.start("one", SLEEP).info().running
         assert stranger.poll() is None, "and nobody touches the stranger"
-        stranger.kill()
 
 
 def test_happier_342_a_recycled_pid_never_makes_a_success_of_nothing(registry: Registry) -> None:
     """A pid of another program was taken for the daemon's, and the start ended with 0 without starting."""
     session = registry.start("one", SLEEP)
     kill_holder(session)
-    with subprocess.Popen(["sleep", "1000"]) as stranger:
+    with a_stranger() as stranger:
         tick = processes.start_tick(stranger.pid)
         rewrite(session, holder=stranger.pid, holder_tick=tick, pid=stranger.pid, tick=tick)
         for words in (("send", "one", "x"), ("interrupt", "one"), ("wait", "one"), ("attach", "one")):
@@ -193,7 +192,6 @@ def test_happier_342_a_recycled_pid_never_makes_a_success_of_nothing(registry: R
         assert (status, err) == (0, "") and registry.get("one").info().running
         assert command_line("start", "one", "--", "sleep", "1000")[0] == 1
         assert stranger.poll() is None
-        stranger.kill()
 
 
 def test_moby_45800_an_end_that_nobody_saw_is_not_0(registry: Registry) -> None:
