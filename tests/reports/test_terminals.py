@@ -253,7 +253,7 @@ def test_shpool_335_an_attach_always_gives_a_reason_in_time(registry: Registry, 
                     dead.bind(str(socket_file))
         with attached("one", (24, 200)) as terminal:
             terminal.until("one")
-            until(lambda: terminal.process.poll() is not None or "detaches" in terminal.text or "drop" in terminal.text)
+            until(lambda: terminal.process.poll() is not None or b"detaches" in terminal.raw or b"drop" in terminal.raw)
             if terminal.process.poll() is None:
                 terminal.type("x")
                 terminal.told("keys are dropped")
