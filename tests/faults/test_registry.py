@@ -44,7 +44,6 @@ import os, random, sys, time; sys.path.insert(0, {PROJECT!r})
 from dataclasses import replace
 from pathlib import Path
 from session_magics.model import Spec
-from session_magics.backends.native import ANSWER_LIMIT
 from session_magics.store import Store
 store, mine, first, last, seed = Store(Path(sys.argv[1])), sys.argv[2], *map(int, sys.argv[3:6])
 draw = random.Random(seed * 1000 + first)
@@ -136,7 +135,6 @@ READER = f"""
 import sys; sys.path.insert(0, {PROJECT!r})
 from pathlib import Path
 from session_magics.model import Unknown
-from session_magics.backends.native import ANSWER_LIMIT
 from session_magics.store import Store
 from session_magics.store.states import STARTING
 store, reads = Store(Path(sys.argv[1])), 0
@@ -266,7 +264,6 @@ def test_line_12_of_eight_starters_of_one_name_one_wins(registry: Registry, roun
 CLAIMER = f"""
 import sys; sys.path.insert(0, {PROJECT!r})
 from pathlib import Path
-from session_magics.backends.native import ANSWER_LIMIT
 from session_magics.store import Store
 store = Store(Path(sys.argv[1]))
 for line in sys.stdin:
