@@ -32,7 +32,7 @@ SLEEP = Command(("sleep", "1000"))
 # ------------------------------------------------------------------ many writers
 
 WRITERS = 8
-UPDATES = 200  # of each writer
+UPDATES = rounds(120, 200)  # of each writer
 KILLS = 40
 WRITERS_LIMIT = 100.0  # seconds for all that a writer has to do
 NAMES = 4  # that a writer has
@@ -173,7 +173,7 @@ def test_line_11_killed_writers_lose_nothing_and_no_reader_sees_half_of_anything
         nothing_is_left_over(store)
     times.sort()
     slow = times[len(times) * 99 // 100]
-    assert reads >= 10_000
+    assert reads >= rounds(10_000, 1_000)
     if rounds(1, 0):  # a figure for a machine that does nothing else
         assert slow <= P99
 
