@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from session_magics.errors import UsageMistake
+from session_magics.holder.wire import SIZE_MOST
 
 DEFAULT_NAME = "main"
 """The session that cells run in when none is named."""
@@ -269,6 +270,8 @@ def check_limit(limit: RestartLimit) -> RestartLimit:
 def check_size(size: tuple[int, int]) -> tuple[int, int]:
     """Return (rows, columns) if a terminal may have that size; raise UsageMistake otherwise."""
     rows, columns = size
-    if not (1 <= rows <= 1000 and 1 <= columns <= 2000):
-        raise UsageMistake(f"{rows}x{columns} is no terminal size: rows 1 to 1000, columns 1 to 2000, such as 24x80")
+    most = SIZE_MOST
+    if not (1 <= rows <= most[0] and 1 <= columns <= most[1]):
+        told = f"rows 1 to {most[0]}, columns 1 to {most[1]}, such as 24x80"
+        raise UsageMistake(f"{rows}x{columns} is no terminal size: {told}")
     return size

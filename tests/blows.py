@@ -8,7 +8,6 @@ import shutil
 import signal
 import socket
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,11 +17,11 @@ import psutil
 
 import leaks
 from cell_kernel import LIVE, Kernel
-from rounds import DEADLINE, alive, until
+from rounds import DEADLINE, alive, rounds, until
 from session_magics import Registry, Running
 from session_magics.holder import processes
 
-SERVES_WITHIN = 1.0  # seconds after the blow
+SERVES_WITHIN = rounds(DEADLINE, 1.0)  # seconds after the blow; the second is for a machine that does nothing else
 
 # Says once it serves on which port, then a number every 5 ms; answers each connection with its pid.
 SERVER = """
@@ -140,10 +139,9 @@ class Server:
             return int(connection.recv(64))
 
     def goes_on(self) -> None:
-        began, seen = time.monotonic(), len(self.ticks())
+        seen = len(self.ticks())
         assert self.answer() == self.pid
         until(lambda: len(self.ticks()) > seen + 3, SERVES_WITHIN)
-        assert time.monotonic() - began < SERVES_WITHIN
         assert alive(self.pid, self.tick)
         assert self.session.state() == self.state
         numbers = self.ticks()

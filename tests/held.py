@@ -71,6 +71,16 @@ def rewrite(session: Session, **fields: object) -> None:
 
 
 @contextlib.contextmanager
+def a_stranger() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that no session has anything to do with; it ends with the block, whatever becomes of the test."""
+    with subprocess.Popen(["sleep", "1000"]) as stranger:
+        try:
+            yield stranger
+        finally:
+            stranger.kill()
+
+
+@contextlib.contextmanager
 def stopped(pid: int) -> Iterator[None]:
     """A process that does not run meanwhile."""
     os.kill(pid, signal.SIGSTOP)

@@ -77,7 +77,7 @@ def faults(session: Session) -> list[object]:
 @pytest.fixture
 def echoing(registry: Registry) -> Iterator[Session]:
     """A program that echoes what it is sent, and has to outlive whatever the test does to its holder."""
-    started = registry.start("cat", Command(("sh", "-c", "stty -echo -icanon; echo up; exec cat")))
+    started = registry.start("cat", Command(("sh", "-c", "stty raw -echo; echo up; exec cat")))
     started.wait_for("up", 10)
     state = started.state()
     yield started

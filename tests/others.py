@@ -27,13 +27,17 @@ def in_another_process(root: Path, code: str, **variables: str) -> subprocess.Po
     )
 
 
+# Seconds for another process; a test has more.
+LIMIT = 50.0
+
+
 def said(process: subprocess.Popen[str]) -> str:
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=LIMIT)
     assert process.returncode == 0, err
     return out.strip()
 
 
-def ran(code: str, *arguments: object, before: Sequence[str] = (), limit: float = 60.0) -> str:
+def ran(code: str, *arguments: object, before: Sequence[str] = (), limit: float = LIMIT) -> str:
     """What Python printed that can import the package and the modules of tests, behind another program if need be."""
     start = f"import sys; sys.path[:0] = [{PROJECT!r}, {PROJECT + '/tests'!r}]\n"
     command = [*before, sys.executable, "-c", start + code, *map(str, arguments)]

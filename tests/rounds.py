@@ -20,8 +20,11 @@ Thing = TypeVar("Thing")
 DEADLINE = 20.0  # seconds until a test gives up waiting for a condition
 
 
-def rounds(usual: int, full: int) -> int:
-    """The number of rounds of a test in this run."""
+Count = TypeVar("Count", int, float)
+
+
+def rounds(usual: Count, full: Count) -> Count:
+    """The number of rounds of a test in this run; or whatever else depends on that."""
     return full if os.environ.get("SESSION_MAGICS_FULL") else usual
 
 
@@ -53,6 +56,12 @@ def sessions(root: Path) -> Iterator[Registry]:
         yield registry
     finally:
         registry.stop_all(now=True)
+
+
+def until_gone(session: object) -> State:
+    """Wait until a session has ended and its holder has gone with it; its state, which no more changes."""
+    until(lambda: not getattr(session.state(), "background", True), what=session.state)
+    return session.state()
 
 
 def until_state(session: object, kind: type[State], limit: float = DEADLINE) -> State:

@@ -10,7 +10,7 @@ from pathlib import Path
 from session_magics import CellResult, Registry, Session
 
 # Seconds for a cell; far more than any here needs.
-LIMIT = 20.0
+LIMIT = 40.0
 
 
 class Talk:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 
 import pyte
 
-from rounds import DEADLINE
+from rounds import DEADLINE, until
 
 # Bytes that a PTY holds before it takes no more, or nearly.
 FULL = 3500
@@ -124,6 +124,11 @@ class Terminal:
                 return
             assert time.monotonic() < deadline, f"no {texts} without {gone!r} on\n{shown}\n{self.raw[-800:]!r}"
             time.sleep(0.005)
+
+    def told(self, *lines: str) -> None:
+        """Wait until ``attach`` has told these in lines of its own: they go away by themselves, seen here or not."""
+        wanted = [line.encode() for line in lines]
+        until(lambda: all(line in self.raw for line in wanted), what=lambda: f"{lines} in {self.raw[-800:]!r}")
 
     def stall(self, stalled: bool) -> None:
         """Read no more, as a terminal does that hangs; or go on."""

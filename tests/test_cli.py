@@ -203,7 +203,8 @@ def test_show_on_a_terminal_is_live_and_elsewhere_text(registry: Registry) -> No
     registry.start("w", Command(("sh", "-c", "echo up; read word; exit 4"))).wait_for("up\n", DEADLINE)
     assert run("show", "w") == (0, "up\n", "")
     with Terminal((*CLI, "show", "w")) as terminal:
-        terminal.until("up", "detaches")
+        terminal.told("detaches")
+        terminal.until("up")
         terminal.type("\r")
         assert terminal.wait() == 4
     with Terminal((*CLI, "show", "w")) as terminal:  # there is nothing to attach to any more

@@ -88,6 +88,8 @@ def test_an_unknown_kind_is_answered_and_harms_nothing(session: Session) -> None
         wire.frame(wire.STOP, b"1", b"nan"),
         wire.frame(wire.RESIZE, b"1", b"70000", b"80"),
         wire.frame(wire.RESIZE, b"1", b"-1", b"80"),
+        wire.frame(wire.RESIZE, b"1", b"0", b"80"),
+        wire.frame(wire.RESIZE, b"1", b"24", b"2001"),
         wire.frame(wire.WATCH, b"x", b"y"),
         b"I" + struct.pack(">I", 6) + b"\0\0\0\x09ab",
     ],

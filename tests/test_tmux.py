@@ -23,7 +23,7 @@ import pytest
 
 import leaks
 from holders import bare, private
-from rounds import alive, rounds, until, until_state
+from rounds import DEADLINE, alive, rounds, until, until_state
 from session_magics import (
     Command,
     Exited,
@@ -50,8 +50,8 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="finds processes through /proc"),
 ]
 
-QUICK = rounds(100, 1000)
-LIMIT = 10.0  # seconds for what takes milliseconds
+QUICK = rounds(40, 1000)
+LIMIT = DEADLINE  # seconds for what takes milliseconds
 OWN_MOST = 1.4 * 2**20  # bytes of a holder beyond an interpreter that does nothing
 PYTHON = (sys.executable, "-I", "-S", "-u", "-c")
 STUBBORN = "import signal, time\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\nprint('ready')\ntime.sleep(1000)"
@@ -143,13 +143,13 @@ def test_a_question_to_the_terminal_is_answered_once(registry: Registry) -> None
 import os, select, sys, tty
 tty.setraw(0)
 os.write(1, b"\\x1b[5n\\x1b[6n")
-heard = b""
-while select.select([0], [], [], 0.5)[0]:
+heard, wanted = b"", len(b"\\x1b[0n\\x1b[1;1R")
+while select.select([0], [], [], 20 if len(heard) < wanted else 0.5)[0]:
     heard += os.read(0, 100)
 print(repr(heard))
 """
     session = registry.start("asks", Command((*PYTHON, code)))
-    session.wait(LIMIT)
+    session.wait(2 * LIMIT)
     assert session.output().endswith(rb"b'\x1b[0n\x1b[1;1R'" + b"\n"), session.output()
 
 
@@ -227,10 +227,15 @@ def test_a_stop_leaves_nothing_of_the_tree_below_the_pane(registry: Registry) ->
     code = "setsid sleep 1000 & (sleep 1000 &) ; trap '' TERM; echo ready; sleep 1000; sleep 1000"
     session = registry.start("tree", Command(("sh", "-c", code)))
     session.wait_for("ready", LIMIT)
-    until(lambda: len(trees.carrying(f"SESSION_MAGICS_SESSION={session.id}".encode())) == 4)
     holder, server = psutil.Process(run(session)[0]), server_of(session)
-    tree = [psutil.Process(pid) for pid in trees.carrying(f"SESSION_MAGICS_SESSION={session.id}".encode())]
-    assert len(tree) == 4
+    pids = list[int]()
+
+    def grown() -> bool:
+        pids[:] = trees.carrying(f"SESSION_MAGICS_SESSION={session.id}".encode())
+        return len(pids) == 4
+
+    until(grown, what=pids)
+    tree = [psutil.Process(pid) for pid in pids]
     session.stop(0.2)
     gone(*tree, holder, server)
     assert sorted(os.listdir(session.directory)) == sorted(
@@ -240,7 +245,7 @@ def test_a_stop_leaves_nothing_of_the_tree_below_the_pane(registry: Registry) ->
 
 def test_a_background_child_does_not_delay_the_end(registry: Registry) -> None:
     session = registry.start("one", Command(("sh", "-c", "trap '' HUP; sleep 1000 & exit 3")))
-    state = until_state(session, Exited, 2.0)
+    state = until_state(session, Exited)
     assert isinstance(state, Exited) and (state.code, state.background) == (3, True)
     session.stop(now=True)
     assert session.state() == Exited(3, None, state.at)
@@ -251,7 +256,7 @@ def test_a_restart_by_policy_has_a_new_server_and_goes_on_with_the_log(registry:
     until(lambda: session.info().generation >= 2)
     session.wait_for(r"run\s+run", LIMIT)
     session.stop()
-    assert not abandoned(session.directory)
+    until(lambda: not abandoned(session.directory))
 
 
 def test_a_session_of_a_kernel_ends_with_it(root: Path) -> None:
@@ -547,7 +552,7 @@ time.sleep(1000)
 """
     place = str(Path(__file__).parents[1])
     outer = registry.start("outer", Command((sys.executable, "-c", code), cwd=place))
-    outer.wait_for("started", 4 * LIMIT)
+    outer.wait_for("started", 2 * LIMIT)
     inner = registry.get("inner")
     program = psutil.Process(run(inner)[1])
     kill(run(inner)[0])  # its server is now below the holder of the outer one

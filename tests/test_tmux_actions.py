@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from rounds import until, until_state
+from rounds import alive, until, until_state
 from session_magics import Command, Exited, Registry, Session, SessionError, SessionNotRunning, UsageMistake
 from session_magics.backends.tmux import ACTIONS
 from session_magics.holder import processes
@@ -87,7 +87,7 @@ def test_what_was_opened_goes_with_the_session(real: Registry, session: Session)
     assert len(ticks) == 3
     session.stop()
     until_state(session, Exited)
-    until(lambda: not any(processes.start_tick(pid) == tick for pid, tick in ticks.items()))
+    until(lambda: not any(alive(pid, tick) for pid, tick in ticks.items()))
 
 
 def test_the_program_itself_is_ended_by_stop_alone(real: Registry, session: Session) -> None:

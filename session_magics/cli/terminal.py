@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from session_magics.errors import SessionError
+from session_magics.holder.wire import SIZE_MOST
 
 READ_BYTES = 64 * 1024
 """Bytes of input taken at once: a paste."""
@@ -119,11 +120,11 @@ class OwnTerminal:
         return self._fd
 
     def size(self) -> tuple[int, int]:
-        """Rows and columns; a terminal that does not know has 24x80."""
+        """Rows and columns, of which a session has so many at most; a terminal that does not know has 24x80."""
         with contextlib.suppress(OSError):
             columns, rows = os.get_terminal_size(self._fd)
             if rows > 0 and columns > 0:
-                return rows, columns
+                return min(rows, SIZE_MOST[0]), min(columns, SIZE_MOST[1])
         return 24, 80
 
     def read(self) -> bytes | None:

@@ -122,12 +122,12 @@ class Holder:
         self.loop.watch(terminal.pty_fd, self._terminal_event)
         self.write_run(first=first)
 
-    def write_run(self, *, first: bool = False) -> None:
-        """Record what runs, or what comes after it."""
+    def write_run(self, *, first: bool = False, sync: bool = True) -> None:
+        """Record what runs, or what comes after it; see statefiles."""
         pid = self.terminal.pid if self.terminal else 0
         more = self.restarts.record | ({"lost": self._loss} if self._loss else {})
         try:
-            statefiles.write_run(pid, self.generation, self._since, self.size, more)
+            statefiles.write_run(pid, self.generation, self._since, self.size, more, sync=sync)
         except OSError:
             if first:
                 raise  # a start that cannot be recorded is a failed start; later nothing must end the session
@@ -194,7 +194,7 @@ class Holder:
             self.terminal.resize(rows, columns)
         self.log.event("resize", rows=rows, columns=columns)
         if self.restarts.starting is None:  # else it is written when that has come to an end
-            self.write_run()
+            self.write_run(sync=False)
 
     # ---- exit
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from session_magics.holder import wire
-from session_magics.holder.requests import NO_INDEX, SIZE_LIMIT
+from session_magics.holder.requests import NO_INDEX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,8 +19,7 @@ def _check(kind: bytes, fields: list[bytes]) -> None:
     if kind == wire.INPUT:
         fields[1]
     elif kind == wire.RESIZE:
-        wire.number(fields[1], SIZE_LIMIT)
-        wire.number(fields[2], SIZE_LIMIT)
+        wire.size(fields[1], fields[2])
     elif kind == wire.RUN:
         fields[1]
     elif kind in (wire.STOP, wire.RESTART):

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from session_magics.holder.holder import Holder
     from session_magics.holder.server import Client
 
-SIZE_LIMIT = 0xFFFF
-"""Rows and columns that the terminal's size has room for."""
 CALLERS_KEPT = 8
 """Cells with a token of which it is known what became of them; a relay asks for the newest, hidden ones in between."""
 NO_INDEX = 1 << 62
@@ -63,7 +61,7 @@ class Requests:
             client.send(wire.ERROR, request, b"busy", b"its program does not read its input")
 
     def _resize(self, client: Client, fields: list[bytes]) -> None:
-        self._holder.resize(wire.number(fields[1], SIZE_LIMIT), wire.number(fields[2], SIZE_LIMIT))
+        self._holder.resize(*wire.size(fields[1], fields[2]))
         client.send(wire.OK, fields[0])
 
     def _interrupt(self, client: Client, fields: list[bytes]) -> None:

@@ -26,20 +26,25 @@ def run_bytes(
     return to_json(record).ljust(RUN_BYTES)
 
 
-def write_run(pid: int, generation: int, since: float, size: tuple[int, int], more: dict[str, object]) -> None:
+def write_run(
+    pid: int, generation: int, since: float, size: tuple[int, int], more: dict[str, object], *, sync: bool = True
+) -> None:
     """Record which generation runs as which process; OSError if that fails.
+
+    Without ``sync`` the disk is not waited for, which may take a second while others write: whoever drags a window
+    waits for the answer, and a session does not outlive a power cut.
 
     ``more`` is what is known of its end: ``code``, ``signal`` and ``ended`` (Unix time), with ``until`` if it starts
     again then, or ``gave_up``, the number of restarts after which it does not; ``lost``: why no end will be recorded.
     """
     data = run_bytes(os.getpid(), pid, generation, since, size, more)
     try:
-        _write("run.json.new", data, os.O_CREAT | os.O_TRUNC)
+        _write("run.json.new", data, os.O_CREAT | os.O_TRUNC, sync=sync)
         os.rename("run.json.new", "run.json")
     except OSError as error:
         _unlink("run.json.new")
         try:
-            _write("run.json", data, 0)  # over the old one: the only place that a full disk has left
+            _write("run.json", data, 0, sync=sync)  # over the old one: the only place that a full disk has left
         except FileNotFoundError:  # there is none at the first start
             raise error from None
 
@@ -72,12 +77,13 @@ def erase(directory: bytes, name_file: bytes) -> None:
         pass  # removed by somebody else meanwhile
 
 
-def _write(name: str, data: bytes, flags: int) -> None:
+def _write(name: str, data: bytes, flags: int, *, sync: bool = True) -> None:
     fd = os.open(name, os.O_WRONLY | os.O_CLOEXEC | flags, 0o600)
     try:
         if os.pwrite(fd, data, 0) < len(data):
             raise OSError("the disk is full")
-        os.fsync(fd)
+        if sync:
+            os.fsync(fd)
     finally:
         os.close(fd)
 

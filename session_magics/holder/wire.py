@@ -38,6 +38,9 @@ RESTART = b"G"  # id, seconds of grace
 MAX_FRAME = 64 * 1024 * 1024
 """Bytes; a longer frame is no request of ours (the largest cell measured was 1 MiB)."""
 
+SIZE_MOST = (1000, 2000)
+"""Rows and columns that a session's terminal may have; a record with others is read as damaged."""
+
 
 class BadFrame(Exception):
     """The peer does not speak this protocol."""
@@ -102,6 +105,14 @@ def number(field: bytes, most: int = 1 << 63) -> int:
     if not field.isdigit() or len(field) > 19 or int(field) > most:
         raise BadFrame("not a number")
     return int(field)
+
+
+def size(rows: bytes, columns: bytes) -> tuple[int, int]:
+    """The size of a terminal in two fields; raises BadFrame for one that no record may have."""
+    wanted = number(rows, SIZE_MOST[0]), number(columns, SIZE_MOST[1])
+    if not all(wanted):
+        raise BadFrame("no size")
+    return wanted
 
 
 def seconds(field: bytes) -> float:

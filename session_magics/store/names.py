@@ -18,8 +18,9 @@ from session_magics.errors import StoreError, UsageMistake
 from session_magics.model import ENGINE_MARK, check_name
 from session_magics.store.records import read_spec
 
-LOCK_DEADLINE = 2.0
-"""Seconds to wait for the lock of the registry; it is held for microseconds."""
+LOCK_DEADLINE = 10.0
+"""Seconds to wait for the lock of the registry. It is held for a few milliseconds, as a name waits for the disk; where
+others write to it that may be a quarter of a second, and many may want it."""
 LOCK_STEP = 0.005
 """Seconds between tries for it."""
 KEPT = "kept"

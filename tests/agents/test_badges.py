@@ -43,7 +43,7 @@ def test_list_info_and_attach_have_the_badge_as_long_as_it_is_on(
     assert shown("approve --off") == "a: approval is off"
     assert "auto-approve" not in shown("info a") + shown("list")
     with attached("a", (30, 100)) as terminal:
-        terminal.until("detaches")
+        terminal.told("detaches")
         assert "auto-approve" not in terminal.text
         terminal.type(DETACH)
         assert terminal.wait() == 0

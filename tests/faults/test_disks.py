@@ -14,9 +14,8 @@ from pathlib import Path
 
 import pytest
 
-import leaks
 from disks import DISK_BYTES, fill, free, need_root
-from rounds import DEADLINE, sessions, until
+from rounds import DEADLINE, sessions, until, until_gone
 from session_magics import (
     Command,
     Exited,
@@ -61,9 +60,7 @@ def test_line_13_damage_costs_one_session_and_no_wrong_end(
 ) -> None:
     bad = registry.start("bad", Command(("sh", "-c", "echo some; echo words; exit 3")))
     good = registry.start("good", SLEEP)
-    bad.wait(10)
-    until(lambda: not registry.get("bad").info().running)
-    ended, runs = bad.settled(), good.state()
+    ended, runs = until_gone(bad), good.state()
     root = registry.store.root
     [log] = bad.directory.glob("log.0*")
     special = {"names": root / "names" / "bad", "lock": root / "lock", "log": log}
@@ -141,7 +138,7 @@ def test_line_14_a_start_with_little_room_works_or_says_so_and_leaves_nothing(di
             free(disk)
         assert outcomes == {"runs", "refused"}
         assert len(os.listdir(disk / "sessions")) == 1
-        assert registry.start("name", Command(("true",))).wait(timeout=10) == 0
+        assert registry.start("name", Command(("true",))).wait(DEADLINE) == 0
 
 
 def test_line_14_a_program_runs_on_and_what_is_dropped_is_marked_to_the_byte(disk: Path, tmp_path: Path) -> None:
@@ -157,7 +154,7 @@ def test_line_14_a_program_runs_on_and_what_is_dropped_is_marked_to_the_byte(dis
                 return int(back.read_text())
 
             say(1)
-            session.wait_for("0000000", 5)
+            session.wait_for("0000000", DEADLINE)
             fill(disk)
             until_logged(session, 9 * say(20_000))  # more than there is room for
             assert isinstance(session.state(), Running)
@@ -165,7 +162,7 @@ def test_line_14_a_program_runs_on_and_what_is_dropped_is_marked_to_the_byte(dis
             free(disk)
             until(lambda: say(1) and gaps(session.directory))
             total = say(1)
-        assert session.wait(timeout=10) == 9
+        assert session.wait(DEADLINE) == 9
         everything = b"".join(b"%07d\r\n" % number for number in range(total))
         with LogReader(session.directory) as log:
             assert log.end() == len(everything)
@@ -202,21 +199,22 @@ def test_line_14_ends_are_told_and_everything_can_be_ended_on_a_full_disk(disk: 
         leaves = registry.start("a-leaves", Command(("sh", "-c", f"read line <{tmp_path}/gate; exit 7")))
         again = registry.start("b-again", SLEEP)
         deaf = registry.start("c-deaf", Command(("sh", "-c", "trap '' TERM; while :; do echo tick; sleep 0.01; done")))
-        deaf.wait_for("tick", 10)
+        deaf.wait_for("tick", DEADLINE)
         fill(disk)
         (tmp_path / "gate").write_text("\n")
-        assert leaves.wait(10) == 7
+        assert leaves.wait(DEADLINE) == 7
+        until_gone(leaves)
         registry.restart("b-again")
         assert isinstance(again.state(), Running) and again.info().generation == 2
-        assert until_exited(again) == (None, signal.SIGTERM)
-        assert until_exited(deaf) == (None, signal.SIGKILL)
+        assert until_exited(again, DEADLINE) == (None, signal.SIGTERM)
+        assert until_exited(deaf, 0.3) == (None, signal.SIGKILL)
         valid(registry, "a-leaves", "b-again", "c-deaf")
         assert sorted(clean(registry)) == ["a-leaves", "b-again", "c-deaf"]
         assert registry.infos() == [] and os.listdir(disk / "sessions") == []
 
 
-def until_exited(session: Session) -> tuple[int | None, int | None]:
-    state = session.stop(grace=0.3)
+def until_exited(session: Session, grace: float) -> tuple[int | None, int | None]:
+    state = session.stop(grace)
     assert isinstance(state, Exited), state
     return state.code, state.signal
 
@@ -243,8 +241,7 @@ def test_line_15_a_root_that_is_not_ours_alone_is_refused(tmp_path: Path) -> Non
     mine = tmp_path / "mine"
     registry = Registry(mine)
     one = registry.start("one", Command(("true",)))
-    one.wait(10)
-    until(lambda: not getattr(one.state(), "background", True))  # the holder has gone, and its socket with it
+    until_gone(one)  # the holder, and its socket with it
     mine.rename(tmp_path / "moved")
     mine.symlink_to("moved")
     refused(mine, tmp_path / "moved")
@@ -264,16 +261,19 @@ def test_line_15_a_root_of_somebody_else_is_refused(tmp_path: Path) -> None:
 
 def test_line_15_a_root_that_has_become_read_only_is_refused(disk: Path) -> None:
     registry = Registry(disk)
-    registry.start("one", Command(("true",))).wait(10)
-    until(lambda: not leaks.processes_of(disk) and not list(disk.rglob("sock")))  # the holder has gone
+    until_gone(registry.start("one", Command(("true",))))
     before = picture(disk)
-    subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+    until(lambda: remounted("ro", disk))  # not while a process that ends still has a file open for writing
     refused(disk)
     with pytest.raises(StoreError, match="Read-only file system"):
         registry.start("one", SLEEP)
     assert [info.state for info in registry.infos()] == [Unknown("Read-only file system")]  # nobody can ask its lock
-    subprocess.run(["mount", "-o", "remount,rw", disk], check=True)
+    assert remounted("rw", disk)
     assert picture(disk) == before
+
+
+def remounted(how: str, disk: Path) -> bool:
+    return subprocess.run(["mount", "-o", f"remount,{how}", disk], capture_output=True).returncode == 0
 
 
 def test_line_15_where_files_run_out_a_start_is_refused_and_leaves_nothing(mount_disk: Callable[..., Path]) -> None:

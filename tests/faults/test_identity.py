@@ -6,15 +6,16 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from rounds import until
+from held import a_stranger
+from rounds import DEADLINE, rounds, until
 from session_magics import BackingOff, Command, Exited, Lost, Registry, Running, WaitTimeout
+from session_magics.session import GRACE
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -104,6 +105,8 @@ def test_line_07_a_stranger_with_the_pid_of_a_session_is_never_signalled(
 
 
 FAILS = Command(("sh", "-c", "exit 1"))
+# Seconds by which a timer may be late: on a machine that is busy these are many, and still far from a step.
+LATE = 1.0 if rounds(0, 1) else DEADLINE
 HOUR, YEAR = 3600.0, 365 * 86400.0
 
 
@@ -113,34 +116,37 @@ def test_line_08_a_step_of_the_wall_clock_changes_no_state_and_no_timer(
 ) -> None:
     registry.start("runs", Command(("sleep", "1000")))
     registry.start("ended", Command(("sh", "-c", "exit 3"))).wait(10)
+    until(lambda: not registry.get("ended").info().running)
     killed = registry.start("lost", Command(("sleep", "1000")))
     record = registry.store.run(killed.id)
     assert record
     os.kill(record.holder, signal.SIGKILL)
     deaf = registry.start("deaf", Command(("sh", "-c", "trap '' TERM HUP; echo deaf; while :; do sleep 1; done")))
-    deaf.wait_for("deaf", 10)
+    deaf.wait_for("deaf", DEADLINE)
+    until(lambda: isinstance(registry.get("lost").state(), Lost))
     failing = registry.start("fails", FAILS, restart="always")
     until(lambda: isinstance(failing.state(), BackingOff) and failing.info().generation == 2, what=failing.state)
     pause, told = time.monotonic(), failing.state()
     assert isinstance(told, BackingOff)
     planned = told.until - time.time()
-    until(lambda: isinstance(registry.get("lost").state(), Lost) and not registry.get("ended").info().running)
     before = {info.name: info.state for info in registry.infos()}
 
     clock.step(step)  # type: ignore[attr-defined]
 
-    assert {info.name: info.state for info in registry.infos()} == before
-    assert time.monotonic() - pause < planned, "looked too late"
+    after = {info.name: info.state for info in registry.infos()}
+    if time.monotonic() - pause >= planned:  # on a busy machine the pause may be over
+        del before["fails"], after["fails"]
+    assert after == before
     until(lambda: failing.info().generation == 3)
-    assert abs(time.monotonic() - pause - planned) <= 1.0
-    assert until(lambda: timed_out(registry, 0.3)) <= 1.3
+    assert planned - 0.1 <= time.monotonic() - pause <= planned + LATE
+    assert 0.3 <= until(lambda: timed_out(registry, 0.3)) <= 0.3 + LATE
     began = time.monotonic()
     assert isinstance(deaf.stop(grace=0.5), Exited)
-    assert 0.5 <= time.monotonic() - began <= 1.5
+    assert 0.5 <= time.monotonic() - began <= 0.5 + LATE
     assert registry.store.sweep() == []
     new = registry.start("new", Command(("sleep", "1000")))
     state = new.state()
-    assert isinstance(state, Running) and abs(time.time() - state.since) <= 1.0
+    assert isinstance(state, Running) and abs(time.time() - state.since) <= LATE
     failing.stop()
 
 
@@ -189,7 +195,8 @@ print(max(told, seen, stopped))
 
 
 def test_line_09_zombies_that_nobody_reaps_are_told_as_ended(root: Path, pid_namespace: Callable[..., str]) -> None:
-    assert float(pid_namespace(UNREAPED, root)) <= 1.0
+    """Within a second on a machine that does nothing else; a stop that zombies held up would take all of its grace."""
+    assert float(pid_namespace(UNREAPED, root)) <= (1.0 if rounds(0, 1) else GRACE)
 
 
 # What one may ask of a session whose record came from elsewhere.
@@ -219,7 +226,7 @@ def test_line_10_a_record_of_another_host_is_elsewhere_and_nobody_is_signalled(
     registry: Registry, copied: Path, traced: Callable[..., list[str]]
 ) -> None:
     here = registry.get("copied")
-    with subprocess.Popen(["sleep", "1000"]) as stranger:
+    with a_stranger() as stranger:
         copy = Registry(copied).get("copied")
         path = copy.directory / "run.json"
         theirs = {"host": "far-away", "boot": "theirs", "holder": stranger.pid, "pid": stranger.pid}
@@ -229,7 +236,6 @@ def test_line_10_a_record_of_another_host_is_elsewhere_and_nobody_is_signalled(
         other_id(copied)
         assert traced(ELSEWHERE, copied) == []
         assert stranger.poll() is None
-        stranger.kill()
     assert isinstance(here.state(), Running)
 
 

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import os
 import random
+import re
 import subprocess
 import sys
 import threading
@@ -18,8 +19,8 @@ import pytest
 from floods import expected, flood
 from holders import MB, descriptors, faults, holder, memory
 from others import PROJECT
-from rounds import until
-from session_magics import Command, Exited, Registry
+from rounds import DEADLINE, until
+from session_magics import Command, Exited, Registry, Session
 from session_magics.backends import native
 from session_magics.holder import launch, logfile
 from session_magics.log import LogReader
@@ -153,7 +154,7 @@ def test_line_19_a_viewer_that_stalls_costs_nothing(
     registry: Registry, capped: Callable[[int], None], rounds: Callable[[int, int], int], count: int
 ) -> None:
     """Of the viewers one is an attached terminal that is not read; the others have read once, and then no more."""
-    volume = rounds(100 * MB, 10 * MB)
+    volume = rounds(100 * MB, 5 * MB)
     capped(4 * volume)
     flooded = Flood(registry)
     flooded.ask(volume)  # what any flood takes is taken before
@@ -163,7 +164,10 @@ def test_line_19_a_viewer_that_stalls_costs_nothing(
     open_before = descriptors(pid)
     with contextlib.ExitStack() as stack:
         terminal = stack.enter_context(attached("flood"))
-        terminal.until("detaches")
+        terminal.told("detaches")
+        terminal.type("1\r")  # the first key takes the line away: from then on output passes as it comes
+        flooded.printed += 1
+        flooded.arrived()
         terminal.until(gone="detaches")
         terminal.stall(True)
         viewers = [stack.enter_context(contextlib.closing(flooded.session.follow(begin))) for _ in range(count - 1)]
@@ -210,7 +214,7 @@ with LogReader(session.directory) as log, session.news() as news:
 def test_line_20_viewers_come_and_are_killed_during_a_flood(
     registry: Registry, rounds: Callable[[int, int], int]
 ) -> None:
-    draw, left = random.Random(20), rounds(1000, 32)
+    draw, left = random.Random(20), rounds(1000, 16)
     flooded = Flood(registry)
     pid = holder(flooded.session)
     before = descriptors(pid)
@@ -255,7 +259,7 @@ def test_line_21_a_quick_exit_loses_no_byte_and_keeps_its_code(
     for number in range(rounds(1000, 40)):
         size, code = round(2 ** draw.uniform(0, 20)), draw.randrange(256)
         session = registry.start("quick", python(QUICK, size, code, number))
-        assert session.wait(timeout=20) == code
+        assert session.wait(DEADLINE) == code
         wanted = random.Random(number).randbytes(size).replace(b"\n", b" ")
         assert hashlib.sha256(session.output()).digest() == hashlib.sha256(wanted).digest()
 
@@ -269,13 +273,13 @@ def test_line_22_a_child_that_keeps_the_terminal_delays_no_end_and_is_still_logg
         os.mkfifo(gate)
         script = f"trap '' HUP; (read line <{gate}; echo late $line) & exit 3"
         session = registry.start("parent", Command(("sh", "-c", script)), backend=backend)
-        assert session.wait(timeout=10) == 3
+        assert session.wait(DEADLINE) == 3
         state = session.state()
         assert isinstance(state, Exited) and state.background
         gate.write_text("but here\n")
         until(lambda: session.output() == b"late but here\r\n", what=session.output)  # noqa: B023
         until(lambda: not getattr(session.state(), "background", True))  # noqa: B023
-        assert session.wait(timeout=1) == 3
+        assert session.wait(DEADLINE) == 3
         registry.remove("parent")
 
 
@@ -334,16 +338,25 @@ QUESTIONS = (
 )
 
 
+# Terminal's attributes, both kinds; its status; the cursor's place.
+ANSWERS = b"\x1b[?62;22c\x1b[>0;276;0c\x1b[0n\x1b[24;1R"
+
+
+def pressed(session: Session) -> bytes:
+    """What ``KEYS`` has been given so far."""
+    return bytes.fromhex(b"".join(re.findall(rb"<(\w+)>", session.output())).decode())
+
+
 def test_line_24_no_question_is_answered_into_the_program(
     registry: Registry, rounds: Callable[[int, int], int]
 ) -> None:
     session = registry.start("k", python(KEYS, QUESTIONS))
-    # What a program needs to know that stands still without it, the holder answers: the cursor's place is the last.
-    until(lambda: b"52>\r\n" in session.output().partition(b"ready")[2], what=session.output)
+    # What a program needs to know that stands still without it, the holder answers, in as many pieces as may be.
+    until(lambda: pressed(session) == ANSWERS, what=session.output)
     before = session.output()
     for number in range(rounds(100, 4)):
         with attached("k") as terminal:
-            terminal.until("detaches")
+            terminal.told("detaches")
             terminal.type("a")
             until(lambda: session.output().count(b"<61>") == number + 1)  # noqa: B023
             assert terminal.answers == []
@@ -357,10 +370,11 @@ def test_line_24_the_terminal_of_these_tests_does_answer(root: Path) -> None:
         until(lambda: len(terminal.answers) == 2)
 
 
-# Prints a beginning, then so many bytes, and waits for a line.
+# Says that it is up; at a line it prints a beginning, then so many bytes, and waits for another.
 ENDLESS = """
 import os, sys
 begin, size = sys.argv[1].encode().decode("unicode_escape").encode("latin-1"), int(sys.argv[2])
+os.write(1, b"up\\n")
 sys.stdin.readline()
 os.write(1, begin)
 while size > 0:
@@ -376,7 +390,7 @@ def test_line_25_a_sequence_without_an_end_fills_no_memory(
     registry: Registry, rounds: Callable[[int, int], int], begin: str
 ) -> None:
     """Clients: an attached terminal, ``tail -f``, and the pictures that this process makes."""
-    volume = rounds(200 * MB, 40 * MB)
+    volume = rounds(200 * MB, 16 * MB)
     session = registry.start("flood", python(ENDLESS, begin, volume))
     following = (*CLI, "tail", "-f", "flood")
     with (
@@ -385,14 +399,14 @@ def test_line_25_a_sequence_without_an_end_fills_no_memory(
         contextlib.ExitStack() as over,
     ):
         over.callback(follower.kill)
-        terminal.until("detaches")
-        terminal.until(gone="detaches")
-        session.send("\r")
+        terminal.told("detaches")
+        assert follower.stdout is not None
+        assert follower.stdout.readline() == b"up\n"  # it follows from here on
+        terminal.type("\r")  # the first key takes the line away: from then on output passes as it comes
         until(lambda: session.output(session.info().log_bytes - 4) == b"over", 300, what=session.info)
         terminal.type("z")  # taken behind all of it: it is awake
         until(lambda: session.output().endswith(b"z"))
         assert len(session.tail()) + len(session.snapshot()) < 2 * MB
-        assert follower.stdout is not None
         for _ in range((volume - MB) // MB):  # not the last of it, which is an unfinished line
             assert len(follower.stdout.read(MB)) == MB
         for client in (terminal.process, follower):

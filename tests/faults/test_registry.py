@@ -16,13 +16,14 @@ import pytest
 
 import leaks
 from others import PROJECT, in_another_process
-from rounds import DEADLINE, sessions, until, until_state
+from rounds import rounds, sessions, until, until_gone, until_state
 from session_magics import (
     Command,
     Lost,
     Registry,
     Running,
 )
+from session_magics.backends.native import ANSWER_LIMIT
 from session_magics.store import Store
 
 pytestmark = pytest.mark.timeout(120)
@@ -31,8 +32,9 @@ SLEEP = Command(("sleep", "1000"))
 # ------------------------------------------------------------------ many writers
 
 WRITERS = 8
-UPDATES = 200  # of each writer
+UPDATES = rounds(120, 200)  # of each writer
 KILLS = 40
+WRITERS_LIMIT = 100.0  # seconds for all that a writer has to do
 NAMES = 4  # that a writer has
 P99 = 0.1
 
@@ -88,7 +90,7 @@ class Writer:
         """Take in what it says to its end; after a kill, hold the registry against that, and go on."""
         if kill:
             self.process.kill()
-        said, complaint = self.process.communicate(timeout=DEADLINE)
+        said, complaint = self.process.communicate(timeout=WRITERS_LIMIT)
         assert not complaint, complaint
         for line in said.splitlines():
             self.take(line.split())
@@ -165,14 +167,14 @@ def test_line_11_killed_writers_lose_nothing_and_no_reader_sees_half_of_anything
             assert writer.next == UPDATES
             times += writer.times
         for reader in readers:
-            said, complaint = reader.communicate("", timeout=DEADLINE)
+            said, complaint = reader.communicate("", timeout=WRITERS_LIMIT)
             assert reader.returncode == 0, complaint
             reads += int(said)
         nothing_is_left_over(store)
     times.sort()
     slow = times[len(times) * 99 // 100]
-    assert reads >= 10_000
-    if rounds(0, 1):  # a figure for a machine that does nothing else
+    assert reads >= rounds(10_000, 1_000)
+    if rounds(1, 0):  # a figure for a machine that does nothing else
         assert slow <= P99
 
 
@@ -307,13 +309,15 @@ def test_line_12_of_eight_claims_of_one_name_one_succeeds(tmp_path: Path, rounds
 
 # ------------------------------------------------------------ holders that hang
 
-FINISHED, RUNNING, STOPPED = 40, 12, 5
-MORE = 0.010  # seconds that a list may take longer
+FINISHED, RUNNING, STOPPED = rounds(10, 40), 12, 5
+# Seconds that a list may take longer: a figure for a machine that does nothing else. To ask a single one of those that
+# hang would take ANSWER_LIMIT.
+MORE = rounds(0, 1) * 0.010 or ANSWER_LIMIT / 2
 
 
 def test_line_16_a_list_does_not_wait_for_holders_that_hang(registry: Registry) -> None:
     for number in range(FINISHED):
-        registry.start(f"done-{number}", Command(("true",))).wait(10)
+        until_gone(registry.start(f"done-{number}", Command(("true",))))
     running = [registry.start(f"up-{number}", SLEEP) for number in range(RUNNING)]
     until(lambda: sum(info.running for info in registry.infos()) == RUNNING)
     states = {info.name: info.state for info in registry.infos()}
@@ -333,10 +337,10 @@ def test_line_16_a_list_does_not_wait_for_holders_that_hang(registry: Registry) 
 
 
 def listing_time(registry: Registry) -> float:
-    """The seconds that 95 of 100 lists take at most."""
+    """The seconds that a list takes: most of them on a machine that does nothing else, some where others run."""
     times = []
     for _ in range(40):
         began = time.perf_counter()
         registry.infos()
         times.append(time.perf_counter() - began)
-    return sorted(times)[len(times) * 95 // 100 - 1]
+    return sorted(times)[rounds(len(times) // 10, len(times) * 95 // 100 - 1)]

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from rounds import alive
+from rounds import DEADLINE, alive, until
 from session_magics import Registry
 from session_magics.environment import environment
 from session_magics.errors import CellCommandError
@@ -76,25 +76,24 @@ def test_line_42_an_earlier_holders_session_is_listed_read_typed_to_and_stopped(
     session = start("old", "sh", "-c", "echo ready; while read word; do echo got $word; stty size; done")
     run = real.store.run(session.id)
     assert run is not None and os.fsencode(HOLDERS.parent) not in command_of(run.holder) and alive(run.pid, run.tick)
-    session.wait_for("ready", 10)
+    session.wait_for("ready", DEADLINE)
     (info,) = real.infos()
     assert isinstance(info.state, Running) and info.pid == run.pid and info.backend == "native"
     session.send("one\r")
-    session.wait_for("got one", 10)
+    session.wait_for("got one", DEADLINE)
     assert session.tail(2).split("\n")[0] in ("one", "got one")
     session.resize(30, 100)
     session.send("two\r")
-    session.wait_for("30 100", 10)
+    session.wait_for("30 100", DEADLINE)
     real.stop_all()
-    assert (
-        isinstance(session.state(), Exited) and not alive(run.pid, run.tick) and not alive(run.holder, run.holder_tick)
-    )
+    assert isinstance(session.state(), Exited) and not alive(run.pid, run.tick)
+    until(lambda: not alive(run.holder, run.holder_tick))
     real.remove("old")
 
 
 def test_line_42_a_terminal_attaches_to_an_earlier_holder(start: Start, root: Path) -> None:
     session = start("old", "sh", "-c", "echo ready; read word; echo got $word; sleep 1000")
-    session.wait_for("ready", 10)
+    session.wait_for("ready", DEADLINE)
     with attached("old") as terminal:
         terminal.until("ready")
         terminal.type("two\r")
@@ -106,9 +105,9 @@ def test_line_42_a_terminal_attaches_to_an_earlier_holder(start: Start, root: Pa
 
 def test_line_42_an_earlier_holder_interrupts_and_starts_anew(real: Registry, start: Start) -> None:
     session = start("old", "sh", "-c", "trap 'echo interrupted' INT; echo ready; while :; do sleep 0.05; done")
-    session.wait_for("ready", 10)
+    session.wait_for("ready", DEADLINE)
     session.interrupt()
-    session.wait_for("interrupted", 10)
+    session.wait_for("interrupted", DEADLINE)
     real.restart("old", grace=0)
     assert session.info().generation == 2 and isinstance(session.state(), Running)
     session.stop(now=True)

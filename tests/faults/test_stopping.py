@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,16 +17,17 @@ import pytest
 import trees
 from holders import faults
 from others import ran, without
-from rounds import alive, rounds, until
-from session_magics import Command, Exited, Registry, SessionUnresponsive, StopIncomplete, run_cell
+from rounds import DEADLINE, alive, rounds, until, until_gone
+from session_magics import Command, Exited, Registry, SessionExists, SessionUnresponsive, StopIncomplete, run_cell
+from session_magics.backends import native
+from session_magics.cleaning import clean
 from session_magics.holder import processes
 from session_magics.holder.processes import start_tick
+from session_magics.session import LEAVING
 from trees import BOMB, SCRIPTS, STAY, Tree
 
 BACKENDS = ("native", "tmux")
 GRACE = 0.4
-# Seconds beyond the grace, in which a stop is over on an idle machine within two.
-FORCED_WITHIN = 8.0
 
 grow = trees.grow
 
@@ -47,7 +49,7 @@ os.posix_spawn("/bin/true", ["true"], {}, file_actions=[(os.POSIX_SPAWN_OPEN, 3,
 """
 PYTHON = f"{sys.executable} -I -S"
 # Processes of a bomb: 200 starve the tests beside it for half a minute.
-BOMBS = rounds(50, 200)
+BOMBS = rounds(24, 200)
 MATRIX = {
     "ignores TERM": (f"trap '' TERM; {STAY}", 1),
     "ignores TERM, HUP and INT": (SCRIPTS["deaf"], 1),
@@ -72,10 +74,9 @@ def test_line_32_whatever_it_is_a_stop_ends_it(
         until(lambda: "D" in states(tree), what=lambda: states(tree))
     if what == "fork bomb":
         until(lambda: len(named(tmp_path)) > 0.7 * BOMBS, what=lambda: len(named(tmp_path)))
-    began = time.monotonic()
-    state = stopped(tree, tries=10 if what == "fork bomb" else 1)
-    assert isinstance(state, Exited) and not state.background, state
-    assert time.monotonic() - began < GRACE + FORCED_WITHIN or what == "fork bomb"
+    state = stopped(tree, tries=10 if what == "fork bomb" else 1)  # which takes STOP_SLACK beyond the grace at most
+    assert isinstance(state, Exited), state
+    assert isinstance(until_gone(tree.session), Exited)
     assert tree.left() == []
     assert named(tmp_path) == []
     assert faults(tree.session) == []
@@ -106,6 +107,35 @@ def named(place: Path) -> list[int]:
         except OSError:
             continue
     return found
+
+
+# A holder that goes late, as on a machine that is short of processor time.
+GOES_LATE = """
+import os, runpy, sys, time
+package = type(sys)("session_magics")
+package.__path__ = [{package!r}]
+sys.modules["session_magics"] = package
+from session_magics.holder import holder
+close = holder.Holder.close
+holder.Holder.close = lambda self: (time.sleep({seconds}), close(self))
+runpy.run_path({main!r}, run_name="__main__")
+"""
+
+
+def test_a_holder_that_goes_late_keeps_nothing_of_an_ended_program(
+    registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package, late = str(Path(native.HOLDER).parents[1]), tmp_path / "late.py"
+    late.write_text(GOES_LATE.format(package=package, seconds=2 * LEAVING, main=str(native.HOLDER)))
+    monkeypatch.setattr(native, "HOLDER", late)
+    assert registry.start("removed", Command(("true",))).wait(DEADLINE) == 0
+    registry.remove("removed")
+    assert registry.start("cleaned", Command(("true",))).wait(DEADLINE) == 0
+    assert clean(registry) == ["cleaned"]
+    leaves = registry.start("leaves", Command(("sh", "-c", "trap '' HUP; sleep 1000 &")))
+    assert leaves.wait(DEADLINE) == 0
+    with pytest.raises(SessionExists):
+        registry.remove("leaves")
 
 
 # Run without the right to signal other users, by a root that its program gives up.
@@ -161,8 +191,8 @@ def test_line_33_one_name_is_stopped_and_started_again_and_again(
     lock = root / "lock"
     for _ in range(rounds(200, 12)):
         session = registry.start("again", python(LOCKED, lock), backend=backend)
-        session.wait_for("locked", timeout=20)
-        state = session.stop()
+        session.wait_for("locked", timeout=DEADLINE)
+        state = session.stop(DEADLINE)
         assert isinstance(state, Exited), state
         assert (state.code, state.signal) == (0, None)
         fd = os.open(lock, os.O_RDWR)
@@ -175,11 +205,11 @@ def test_line_33_generations_of_one_session_never_overlap(
     registry: Registry, root: Path, rounds: Callable[[int, int], int], backend: str
 ) -> None:
     session = registry.start("again", python(LOCKED, root / "lock"), backend=backend)
-    session.wait_for("locked", timeout=20)
+    session.wait_for("locked", timeout=DEADLINE)
     for generation in range(2, rounds(200, 8)):
         at = session.info().log_bytes
         assert registry.restart("again").id == session.id
-        assert session.wait_for("locked|Error", timeout=20, begin=at) == "locked"
+        assert session.wait_for("locked|Error", timeout=DEADLINE, begin=at) == "locked"
         info = session.info()
         assert (info.name, info.generation) == ("again", generation)
     assert session.output().count(b"locked") == generation
@@ -197,8 +227,7 @@ def test_line_34_a_stop_that_meets_the_end_tells_one_truth(
         state = session.stop(now=draw.random() < 0.5)
         assert isinstance(state, Exited), state
         assert (state.code, state.signal) in [(7, None), (None, signal.SIGTERM), (None, signal.SIGKILL)]
-        assert not state.background
-        assert session.state() == state
+        assert until_gone(session) == replace(state, background=False)
         assert faults(session) == []
 
 

