@@ -34,8 +34,8 @@ from session_magics.showing import given_functions
 from session_magics.store.records import read_run
 from session_magics.store.states import held
 
-START_LIMIT = 15.0
-"""Seconds for a holder to come up; it takes about 0.04, and waits for the disk and for the processor with others."""
+START_LIMIT = 5.0
+"""Seconds for a holder to come up; it takes about 0.04."""
 ANSWER_LIMIT = 1.0
 """Seconds for a holder to answer; it takes well under a millisecond unless it is stopped."""
 LATE = 0.5

@@ -25,7 +25,7 @@ PANE = "%0"
 """The pane: a new server counts from 0, and an id can mean no other, as a name can."""
 HISTORY_LINES = 2000
 """Lines that tmux keeps for scrolling back: about 1 MB of memory when full. All output is in the session's log."""
-SPAWN_LIMIT = 12.0
+SPAWN_LIMIT = 4.0
 """Seconds for tmux to start the program; it takes 0.05. Less than a starter waits for the holder."""
 REOPEN_LIMIT = 1.0
 """Seconds for tmux to open a pipe again."""
