@@ -88,9 +88,9 @@ class EngineSession:
         state: State = self._ask("state")
         return state
 
-    def tail(self, lines: int = 20) -> str:
+    def tail(self, lines: int = 20, *, end: int | None = None) -> str:
         """See Session."""
-        return str(self._ask("tail", lines))
+        return str(self._ask("tail", lines, end=end))
 
     def snapshot(self, *, styled: bool = False) -> str:
         """See Session."""

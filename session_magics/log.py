@@ -144,12 +144,15 @@ class LogReader:
             kept += max(0, min(end, offset + size) - max(begin, offset))
         return max(0, end - begin - kept)
 
-    def tail_bytes(self, lines: int, *, limit: int = TAIL_LIMIT) -> builtins.bytes:
-        """Return the last ``lines`` lines that end in a newline, and what follows them, at most ``limit`` bytes."""
+    def tail_bytes(self, lines: int, *, end: int | None = None, limit: int = TAIL_LIMIT) -> builtins.bytes:
+        """Return the last ``lines`` lines that end in a newline, and what follows them, at most ``limit`` bytes.
+
+        ``end``: of what comes before this offset; default: of all.
+        """
         blocks: list[builtins.bytes] = []
         room, wanted = limit, lines + 1
         for offset, size in reversed(self._spans()):
-            stop = offset + size
+            stop = offset + size if end is None else min(offset + size, end)
             while stop > offset and room > 0 and wanted > 0:
                 step = min(BLOCK_BYTES, room, stop - offset)
                 block = self._pread(offset, stop - step, step)

@@ -82,12 +82,12 @@ class Session:
 
     # ---------------------------------------------------------------- output
 
-    def tail(self, lines: int = 20) -> str:
-        """The last lines of the output as plain text."""
+    def tail(self, lines: int = 20, *, end: int | None = None) -> str:
+        """The last lines of the output as plain text, or of what comes before a log offset."""
         if lines <= 0:
             return ""
         with LogReader(self.directory) as log:
-            shown = text.plain(log.tail_bytes(lines + 1)).removesuffix("\n").split("\n")
+            shown = text.plain(log.tail_bytes(lines + 1, end=end)).removesuffix("\n").split("\n")
         return "\n".join(shown[-lines:])
 
     def output(self, begin: int = 0, end: int | None = None) -> bytes:

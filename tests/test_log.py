@@ -257,6 +257,7 @@ def test_a_tail_is_the_last_whole_lines_and_what_follows(tmp_path: Path) -> None
         ]
         assert log.tail_bytes(99) == b"one\ntwo\nthree\nfour\nfi"
         assert log.tail_bytes(99, limit=9) == b"e\nfour\nfi"
+        assert [log.tail_bytes(1, end=end) for end in (0, 2, 4, 6)] == [b"", b"on", b"one\n", b"one\ntw"]
 
 
 @given(

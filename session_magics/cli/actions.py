@@ -72,7 +72,7 @@ class Desk(Verbs):
         """As long as it lasts: there is no page that would suffer."""
         end = session.info().log_bytes
         write = self._print_json if self._follows_json else self._print
-        if shown := session.tail(lines):
+        if shown := session.tail(lines, end=end):
             write(shown + "\n")
         follower = Follower(live=sys.stdout.isatty() and not self._follows_json)
         for data in session.follow(end):

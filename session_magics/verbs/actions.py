@@ -201,7 +201,7 @@ class Verbs(AgentVerbs, CopyVerb, RecordingVerbs, TeachingVerbs):
         from session_magics.text import Append, LineModel
 
         end = session.info().log_bytes
-        if shown := session.tail(lines):
+        if shown := session.tail(lines, end=end):
             self._write(shown + "\n")
         model, room = LineModel(), FOLLOW_CHARACTERS
         for data in session.follow(end):
