@@ -13,6 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 import pytest
+from hypothesis import HealthCheck, settings
 from jupyter_core.utils import ensure_event_loop
 
 import disks
@@ -35,6 +36,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--full"):
         os.environ["SESSION_MAGICS_FULL"] = "1"  # before the modules of tests, which ask for it, are imported
+    # A machine that stalls makes any example slow. New examples are for who looks for faults, with --full: a usual run
+    # tells about the change that it is made for.
+    full = bool(os.environ.get("SESSION_MAGICS_FULL"))
+    slow = [HealthCheck.too_slow]
+    settings.register_profile("tests", deadline=None, derandomize=not full, print_blob=True, suppress_health_check=slow)
+    settings.load_profile("tests")
     # A run in the background ignores some signals, and what tests start would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGQUIT, signal.SIGHUP):
