@@ -32,10 +32,8 @@ GRACE = 5.0
 """Seconds between asking a session's processes to end and forcing them."""
 LEAVING = 0.25
 """Seconds for a holder to go after its last answer; it takes 2 ms, unless something of the program lives on."""
-GOING = 10.0
+GOING = 2.0
 """The same after a stop, when nothing lives that it could wait for: it may only be short of processor time."""
-UNCLEAR = 2.0
-"""The same where the records do not say whether there is one to go."""
 LEAVING_STEP = 0.001
 
 
@@ -264,14 +262,12 @@ class Session:
 
         ``ended``: the program has, whether or not that is on record yet.
         """
-        began = time.monotonic()
+        deadline = time.monotonic() + limit
         while True:
             state = self.state()
-            unclear = isinstance(state, Unknown)
-            leaving = (
-                unclear or (isinstance(state, Exited) and state.background) or (ended and isinstance(state, Running))
-            )
-            if not leaving or time.monotonic() - began > (min(limit, UNCLEAR) if unclear else limit):
+            leaving = isinstance(state, Unknown) or (isinstance(state, Exited) and state.background)
+            leaving = leaving or (ended and isinstance(state, Running))
+            if not leaving or time.monotonic() > deadline:
                 return state
             time.sleep(LEAVING_STEP)
 
