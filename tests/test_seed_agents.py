@@ -23,6 +23,7 @@ import pytest
 from floods import expected, flood
 from holders import holder
 from rounds import rounds, until, until_state
+from rounds import sessions as running
 from session_magics import Command, Exited, Lost, Registry, Session
 from session_magics.display.feed import Feed
 from session_magics.holder import processes
@@ -159,14 +160,13 @@ def test_c6_sessions_survive_the_kill_of_who_started_them_and_talk_on(root: Path
     finally:
         manager.kill()
         manager.communicate()
-    registry = Registry(root)
-    idle, chatty = registry.get("idle"), registry.get("chatty")
-    seen = chatty.info().log_bytes
-    until(lambda: chatty.info().log_bytes > seen + 240)
-    assert chatty.output(0, 240) == b"talk\r\n" * 40, "more than the screen: all from the beginning"
-    idle.send("are you there\r")
-    idle.wait_for("are you there\r?\n(.|\n)*are you there", 20)
-    registry.stop_all(now=True)
+    with running(root) as registry:
+        idle, chatty = registry.get("idle"), registry.get("chatty")
+        seen = chatty.info().log_bytes
+        until(lambda: chatty.info().log_bytes > seen + 240)
+        assert chatty.output(0, 240) == b"talk\r\n" * 40, "more than the screen: all from the beginning"
+        idle.send("are you there\r")
+        idle.wait_for("are you there\r?\n(.|\n)*are you there", 20)
 
 
 @pytest.mark.parametrize("backend", ["native", "tmux"])
