@@ -14,12 +14,12 @@ import termios
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rounds import until
 from session_magics.holder import processes, waiting
 
 pytestmark = [
@@ -160,8 +160,7 @@ def test_a_read_with_a_time_limit_waits(launch: Callable[..., OnTerminal]) -> No
 
 def test_a_program_in_raw_mode_waits(launch: Callable[..., OnTerminal]) -> None:
     program = launch(needs("less"), "-X", "/etc/services")
-    # A look that began before it took the modes away may end when it waits.
-    until(lambda: program.probe() in [("read", False, False), ("poll", False, False)], what=program.probe)
+    assert program.until_probed("read", "poll")[1:] == (False, False)
 
 
 def test_a_repl_waits(launch: Callable[..., OnTerminal]) -> None:
@@ -302,6 +301,25 @@ def test_a_kernel_without_lists_of_children_is_searched_in_full(
 ) -> None:
     monkeypatch.setattr(os.path, "exists", lambda path: False)
     launch("sh", "-c", "cat; :").until_probed("read")
+
+
+def test_modes_that_change_during_a_look_are_not_told_with_what_it_found(
+    launch: Callable[..., OnTerminal], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = launch("cat")
+    program.until_probed("read")
+    plain = waiting._foreground_wait
+
+    def slow(*asked: Any) -> str:
+        modes = termios.tcgetattr(program.tty_fd)
+        modes[3] ^= termios.ECHO
+        termios.tcsetattr(program.tty_fd, termios.TCSANOW, modes)
+        return plain(*asked)
+
+    monkeypatch.setattr(waiting, "_foreground_wait", slow)
+    assert program.probe()[0] == "no"
+    monkeypatch.undo()
+    assert program.until_probed("read") == ("read", False, True)
 
 
 def test_the_modes_are_those_of_the_terminal(launch: Callable[..., OnTerminal]) -> None:
