@@ -14,7 +14,6 @@ import termios
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -308,13 +307,12 @@ def test_modes_that_change_during_a_look_are_not_told_with_what_it_found(
 ) -> None:
     program = launch("cat")
     program.until_probed("read")
-    plain = waiting._foreground_wait
 
-    def slow(*asked: Any) -> str:
+    def slow(*_: object) -> str:
         modes = termios.tcgetattr(program.tty_fd)
         modes[3] ^= termios.ECHO
         termios.tcsetattr(program.tty_fd, termios.TCSANOW, modes)
-        return plain(*asked)
+        return "read"
 
     monkeypatch.setattr(waiting, "_foreground_wait", slow)
     assert program.probe()[0] == "no"
