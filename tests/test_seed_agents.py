@@ -23,6 +23,7 @@ import pytest
 from floods import expected, flood
 from holders import holder
 from rounds import rounds, until, until_state
+from rounds import sessions as running
 from session_magics import Command, Exited, Lost, Registry, Session
 from session_magics.display.feed import Feed
 from session_magics.holder import processes
@@ -84,8 +85,7 @@ def test_c2_who_attaches_is_shown_what_was_there(registry: Registry) -> None:
 
 def test_c3_whoever_comes_while_it_prints_gets_all_of_it_once(registry: Registry) -> None:
     """What is there already, then what comes: no gap and no byte twice, for many who come at odd moments."""
-    source = Flood(registry)
-    size, wrong = rounds(8, 100) * MB, []
+    source, wrong = Flood(registry), []
 
     def follow(begin: int) -> None:
         at = begin
@@ -98,17 +98,17 @@ def test_c3_whoever_comes_while_it_prints_gets_all_of_it_once(registry: Registry
             wrong.append((begin, at))
 
     threads = []
-    source.more(size)
     chance = random.Random(3)
-    while source.session.info().log_bytes < source.printed and len(threads) < 40:
+    for _ in range(rounds(8, 40)):
+        source.more(MB)  # a machine that stalls has all of it printed before the next follower comes: so there is more
         begin = chance.choice((0, source.session.info().log_bytes, chance.randrange(source.session.info().log_bytes)))
         threads.append(threading.Thread(target=follow, args=(begin,)))
         threads[-1].start()
     source.arrived()
     source.session.stop()
     for thread in threads:
-        thread.join(120)
-    assert wrong == [] and len(threads) > 3
+        thread.join()
+    assert wrong == []
 
 
 def test_c4_a_size_is_set_once_kept_and_given_to_the_next_start(registry: Registry) -> None:
@@ -133,12 +133,11 @@ def test_c13_a_size_outlives_a_kill_of_everybody(registry: Registry) -> None:
 
 SIZES = """
 import os, signal
-def tell(*_):
-    os.write(1, b"%d %d\\n" % os.get_terminal_size(0)[::-1])
-signal.signal(signal.SIGWINCH, tell)
-tell()
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGWINCH})  # one that comes just before the wait is not missed
+signal.signal(signal.SIGWINCH, lambda *_: None)  # a signal that is ignored by default is not kept
 while True:
-    signal.pause()
+    os.write(1, b"%d %d\\n" % os.get_terminal_size(0)[::-1])
+    signal.sigwait({signal.SIGWINCH})
 """
 
 # A manager: starts two sessions, one idle and one that talks, tells so, and waits to be killed.
@@ -161,14 +160,13 @@ def test_c6_sessions_survive_the_kill_of_who_started_them_and_talk_on(root: Path
     finally:
         manager.kill()
         manager.communicate()
-    registry = Registry(root)
-    idle, chatty = registry.get("idle"), registry.get("chatty")
-    seen = chatty.info().log_bytes
-    until(lambda: chatty.info().log_bytes > seen + 500)
-    assert chatty.output(0, 240) == b"talk\r\n" * 40, "more than the screen: all from the beginning"
-    idle.send("are you there\r")
-    idle.wait_for("are you there\r?\n(.|\n)*are you there", 20)
-    registry.stop_all(now=True)
+    with running(root) as registry:
+        idle, chatty = registry.get("idle"), registry.get("chatty")
+        seen = chatty.info().log_bytes
+        until(lambda: chatty.info().log_bytes > seen + 240)
+        assert chatty.output(0, 240) == b"talk\r\n" * 40, "more than the screen: all from the beginning"
+        idle.send("are you there\r")
+        idle.wait_for("are you there\r?\n(.|\n)*are you there", 20)
 
 
 @pytest.mark.parametrize("backend", ["native", "tmux"])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +19,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from rounds import DEADLINE as LIMIT
 from rounds import alive, rounds, until, until_state
 from session_magics import Command, Registry, Session
 from session_magics.errors import (
@@ -30,7 +33,7 @@ from session_magics.errors import (
 from session_magics.holder import processes
 from session_magics.holder.record import format_exit
 from session_magics.importing.importer import import_file
-from session_magics.model import BackingOff, Exited, FailedToStart, Lost, Running, Spec, Unknown
+from session_magics.model import BackingOff, Exited, FailedToStart, Lost, Running, Spec, State, Unknown
 from session_magics.store.states import STARTING
 from terminals import attached
 
@@ -39,7 +42,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="finds processes through /proc"),
 ]
 
-LIMIT = 10.0  # seconds for what takes milliseconds
+GRACE = 60.0  # seconds, which no test sits out
 SLEEP = Command(("sleep", "1000"))
 
 
@@ -49,6 +52,10 @@ def registry(root: Path, request: pytest.FixtureRequest) -> Iterator[Registry]:
     opened = Registry(root, backend=request.param)
     yield opened
     opened.stop_all(now=True)
+
+
+def states_of(registry: Registry) -> dict[str, State]:
+    return {info.name: info.state for info in registry.infos()}
 
 
 def sh(script: str, **env: str) -> Command:
@@ -102,7 +109,7 @@ from concurrent.futures import ThreadPoolExecutor
 from session_magics import Command, Registry
 def start(number):
     name = f"{sys.argv[2]}-{number}"
-    return Registry(sys.argv[1]).start(name, Command(("true",)), labels={"from": name}).wait(20)
+    return Registry(sys.argv[1]).start(name, Command(("true",)), labels={"from": name}).wait(50)
 with ThreadPoolExecutor(20) as pool:
     assert list(pool.map(start, range(20))) == [0] * 20
 """
@@ -111,7 +118,7 @@ with ThreadPoolExecutor(20) as pool:
 def test_b3_forty_writers_in_two_processes_lose_nothing(real: Registry) -> None:
     root = str(real.store.root)
     writers = [subprocess.Popen([sys.executable, "-c", WRITER, root, name]) for name in ("one", "two")]
-    assert [writer.wait(40) for writer in writers] == [0, 0]
+    assert [writer.wait(50) for writer in writers] == [0, 0]
     infos = real.infos()
     assert {info.name for info in infos} == {f"{one}-{number}" for one in ("one", "two") for number in range(20)}
     assert all(info.labels == {"from": info.name} for info in infos)
@@ -146,7 +153,7 @@ def test_b5_a_program_has_a_session_of_its_own_one_log_and_its_own_values(
 ) -> None:
     monkeypatch.setenv("WHICH", "the caller's")
     session = real.start("web", sh("echo one; echo two >&2; echo three; echo $WHICH; exec sleep 1000", WHICH="its own"))
-    session.wait_for("its own", LIMIT)
+    session.wait_for("its own\n", LIMIT)
     assert session.output() == b"one\r\ntwo\r\nthree\r\nits own\r\n"
     pid, _ = program_of(session)
     assert os.getsid(pid) == os.getpgid(pid) == pid != os.getsid(0)
@@ -155,23 +162,19 @@ def test_b5_a_program_has_a_session_of_its_own_one_log_and_its_own_values(
 
 
 def test_b6_a_tail_is_quick_and_has_exactly_so_many_lines(registry: Registry) -> None:
-    session = registry.start("lines", sh("seq 100; read word; date +%s.%N; sleep 1000"))
+    session = registry.start("lines", sh("seq 100; while read word; do date +%s.%N; done"))
     session.wait_for("100", LIMIT)
     for count in (0, 1, 5, 37):
         assert session.tail(count).split() == [str(number) for number in range(101 - count, 101)]
-    delays: list[float] = []
-
-    def follow() -> None:
-        for piece in session.follow():
-            if b"." in piece:
-                delays.append(time.time() - float(piece.split()[-1]))
-                return
-
-    follower = threading.Thread(target=follow)
-    follower.start()
-    session.send("\r")
-    follower.join(LIMIT)
-    assert delays and delays[0] < 0.25, delays
+    delays, follower = [], session.follow(session.info().log_bytes)
+    for _ in range(5):
+        session.send("\r")
+        seen = b""
+        while not re.search(rb"\.\d+\s", seen):
+            seen += next(follower)
+        delays.append(time.time() - float(seen.split()[-1]))
+    follower.close()
+    assert statistics.median(delays) < 0.25, delays  # of several: a machine may stall in one
 
 
 def test_b7_keys_are_literal_and_a_stop_leaves_time_to_tidy_up(registry: Registry) -> None:
@@ -186,7 +189,7 @@ def test_b7_keys_are_literal_and_a_stop_leaves_time_to_tidy_up(registry: Registr
         session.wait_for(f"<{text}>", LIMIT)
     session.interrupt()
     session.wait_for("interrupted", LIMIT)
-    state = session.stop()
+    state = session.stop(GRACE)
     assert isinstance(state, Exited) and state.code == 4 and session.tail(1) == "tidy"
 
 
@@ -216,7 +219,8 @@ def test_b9_a_pid_that_another_process_has_is_never_running_and_never_signalled(
     record = real.store.run(session.id)
     assert record is not None
     os.kill(record.holder, signal.SIGKILL)
-    os.kill(record.pid, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError):  # gone already, with its terminal
+        os.kill(record.pid, signal.SIGKILL)
     until_state(session, Lost)
     with subprocess.Popen(["sh", "-c", "sleep 1000 & wait"], start_new_session=True) as stranger:
         try:
@@ -330,7 +334,7 @@ def test_b15_each_state_is_seen_in_real_use(registry: Registry) -> None:
     registry.store.create(spec)
     registry.store.claim("starting", spec.id)
     assert registry.get("starting").state() == STARTING
-    registry.remove("starting", force=True)
+    registry.store.remove(spec.id, "starting")
     running = registry.start("running", SLEEP)
     registry.start("exited", sh("exit 3")).wait(LIMIT)
     registry.start("killed", sh("kill -KILL $$")).wait(LIMIT)
@@ -342,8 +346,9 @@ def test_b15_each_state_is_seen_in_real_use(registry: Registry) -> None:
     assert record is not None
     os.kill(record.holder, signal.SIGKILL)
     until_state(lost, Lost)
-    states = {info.name: info.state for info in registry.infos()}
-    assert isinstance(states["running"], Running) and isinstance(states["backing-off"], BackingOff)
+    while not isinstance((states := states_of(registry))["backing-off"], BackingOff):
+        pass  # it runs again for a moment after each pause
+    assert isinstance(states["running"], Running)
     exited, killed = states["exited"], states["killed"]
     assert isinstance(exited, Exited) and (exited.code, exited.signal) == (3, None)
     assert isinstance(killed, Exited) and (killed.code, killed.signal) == (None, signal.SIGKILL)

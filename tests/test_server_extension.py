@@ -7,10 +7,8 @@ import contextlib
 import json
 import logging
 import os
-import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +19,7 @@ import pytest
 pytest.importorskip("jupyter_server")
 from tornado.websocket import websocket_connect
 
+from rounds import until
 from session_magics import server
 
 HERE = Path(__file__).parent
@@ -48,38 +47,43 @@ def _load_jupyter_server_extension(app):
 
 @contextlib.contextmanager
 def running(place: Path, *options: str) -> Iterator[int]:
-    """A server that reads our file as an installed one does, on the port that is given."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    """A server that reads our file as an installed one does, on the port that is given.
+
+    It takes any port, and another if that is gone meanwhile; a file of its own says which.
+    """
     files = place / "config" / "jupyter_server_config.d"
     files.mkdir(parents=True)
     (files / "session_magics.server.json").write_text(OURS.read_text())
     (place / "teller.py").write_text(TELLER)
     env = os.environ | {
         "HOME": str(place),
+        "JUPYTER_RUNTIME_DIR": str(place / "runtime"),
         "JUPYTER_CONFIG_PATH": str(place / "config"),
         "PYTHONPATH": os.pathsep.join([str(place), str(HERE.parent)]),
     }
     command = [
-        *(sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root", f"--port={port}"),
-        *("--ServerApp.port_retries=0", "--IdentityProvider.token=", "--ServerApp.disable_check_xsrf=True"),
+        *(sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root", "--port=0"),
+        *("--IdentityProvider.token=", "--ServerApp.disable_check_xsrf=True"),
         *(f"--ServerApp.root_dir={place}", "--ServerApp.jpserver_extensions=teller=True", *options),
     ]
     with (place / "server.log").open("wb") as log:
         process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=place)
     try:
-        deadline = time.monotonic() + LIMIT
-        while True:
-            with contextlib.suppress(OSError):
-                ask(port, "api")
-                break
-            assert process.poll() is None and time.monotonic() < deadline, (place / "server.log").read_text()
-            time.sleep(0.05)
-        yield port
+        until(lambda: process.poll() is not None or port_of(place, process.pid), LIMIT, what=place / "server.log")
+        assert process.poll() is None, (place / "server.log").read_text()
+        yield port_of(place, process.pid)
     finally:
         process.terminate()
         process.wait(LIMIT)
+
+
+def port_of(place: Path, pid: int) -> int:
+    """The port of a server that answers; 0 for one that does not yet."""
+    with contextlib.suppress(OSError, ValueError):
+        port = int(json.loads((place / "runtime" / f"jpserver-{pid}.json").read_text())["port"])
+        ask(port, "api")
+        return port
+    return 0
 
 
 def ask(port: int, path: str, data: bytes | None = None) -> object:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import statistics
 import subprocess
 import sys
 import threading
@@ -16,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rounds import until
+from rounds import DEADLINE, until
 from session_magics import (
     Command,
     Exited,
@@ -29,10 +30,12 @@ from session_magics import (
     run_cell,
 )
 from session_magics.backends.native import NativeBackend, NativeLink
+from session_magics.news import STATE_CHECK
 from session_magics.testing import FakeBackend, FakeTerminal, Signalled, script
 from session_magics.text.window import WINDOW_BYTES, Window
 
 PROJECT = str(Path(__file__).parent.parent)
+GRACE = 60.0  # seconds, which no test sits out
 
 
 @pytest.fixture
@@ -85,19 +88,22 @@ def test_wait_gives_the_code_or_minus_the_signal(play: Callable[..., Session]) -
     def dies(_: FakeTerminal) -> int:
         raise Signalled(signal.SIGSEGV)
 
-    assert play(script(code=3)).wait(5) == 3
-    assert play(dies, "two").wait(5) == -signal.SIGSEGV
+    assert play(script(code=3)).wait(DEADLINE) == 3
+    assert play(dies, "two").wait(DEADLINE) == -signal.SIGSEGV
 
 
 def test_wait_wakes_soon_after_the_exit(real: Registry) -> None:
     late = []
     for _ in range(5):
-        session = real.start("one", python("import time; time.sleep(0.3)"))
-        assert session.wait(5) == 0
-        state = session.state()
-        assert isinstance(state, Exited)
-        late.append(time.time() - state.at)
-    assert min(late) < 0.05, late
+        session = real.start("one", Command(("sh", "-c", "read word")))
+        thread, waited = in_thread(lambda: (session.wait(DEADLINE), time.time()))  # noqa: B023  it is joined below
+        session.send("\r")
+        thread.join()
+        [(code, at)], state = waited, session.state()
+        assert isinstance(state, Exited) and code == 0
+        late.append(at - state.at)
+    # Of several, as a machine may stall in one; who looks for the end from time to time is late in half of them.
+    assert statistics.median(late) < STATE_CHECK / 4, late
 
 
 def test_a_wait_that_times_out_leaves_the_session_as_it_is(real: Registry) -> None:
@@ -107,7 +113,7 @@ def test_a_wait_that_times_out_leaves_the_session_as_it_is(real: Registry) -> No
         session.wait(0.2)
     with pytest.raises(WaitTimeout, match=r"'ready' not seen within 0\.2 s"):
         session.wait_for("ready", 0.2)
-    assert 0.4 <= time.monotonic() - began < 1.5
+    assert 0.4 <= time.monotonic() - began < DEADLINE
     assert session.info().running
 
 
@@ -122,9 +128,9 @@ def test_waiting_costs_one_connection_and_next_to_no_time(real: Registry, monkey
     monkeypatch.setattr(NativeBackend, "connect", counted)
     session = real.start("one", python("import time\nfor i in range(20): print(i); time.sleep(0.05)\nprint('done')"))
     began = time.process_time()
-    assert session.wait_for("^done$", 10) == "done"
+    assert session.wait_for("^done$", DEADLINE) == "done"
     assert connections == ["one"]
-    assert time.process_time() - began < 0.2
+    assert time.process_time() - began < 0.5, "of a second and more that it took"
     with pytest.raises(WaitTimeout):
         real.start("two", Command(("sleep", "60"))).wait(1.2)
     assert connections == ["one", "two"]
@@ -138,15 +144,15 @@ def test_a_pattern_is_found_over_pieces_and_after_much_output(play: Callable[...
         terminal.pause()
 
     session = play(program)
-    assert session.wait_for(r"Serving on \d{4}", 5) == "Serving on 8000"
-    assert session.wait_for("^at last$", 10) == "at last"
-    assert session.wait_for("Serving", 5) == "Serving", "what is kept is looked at from its start"
+    assert session.wait_for(r"Serving on \d{4}", DEADLINE) == "Serving on 8000"
+    assert session.wait_for("^at last$", DEADLINE) == "at last"
+    assert session.wait_for("Serving", DEADLINE) == "Serving", "what is kept is looked at from its start"
 
 
 def test_a_pattern_that_never_came_is_told_with_the_end(play: Callable[..., Session]) -> None:
     session = play(script("hello\n", code=4))
     with pytest.raises(SessionNotRunning, match="exited 4 before 'ready' appeared"):
-        session.wait_for("ready", 5)
+        session.wait_for("ready", DEADLINE)
     for pattern in ("(", "a{99999999999}", "(" * 5000):
         with pytest.raises(UsageMistake, match="no regular expression"):
             session.wait_for(pattern)
@@ -159,7 +165,7 @@ def test_a_pattern_that_any_output_matches_is_refused(play: Callable[..., Sessio
             session.wait_for(pattern)
     with pytest.raises(UsageMistake, match=r"write \\\| for"):
         session.wait_for("|")
-    assert session.wait_for(r"\|", 5) == "|" and session.wait_for("^$", 5) == ""
+    assert session.wait_for(r"\|", DEADLINE) == "|" and session.wait_for("^$", DEADLINE) == ""
 
 
 @given(st.lists(st.binary(min_size=1, max_size=40), max_size=12), st.integers(0, 400))
@@ -184,7 +190,7 @@ def test_a_window_keeps_little() -> None:
 def test_two_processes_follow_and_send_at_once(real: Registry) -> None:
     code = "import sys, tty\ntty.setraw(0)\nprint('ready')\nfor _ in range(200): sys.stdout.write(sys.stdin.read(1))"
     session = real.start("one", python(code))
-    session.wait_for("ready", 5)
+    session.wait_for("ready", DEADLINE)
     child = (
         f"import sys; sys.path.insert(0, {PROJECT!r})\nfrom session_magics import Registry\n"
         f"import threading\ns = Registry({str(real.store.root)!r}).get('one')\nfollowed = s.follow(0)\n"
@@ -195,7 +201,7 @@ def test_two_processes_follow_and_send_at_once(real: Registry) -> None:
     thread, mine = in_thread(lambda: b"".join(session.follow(0)))
     for _ in range(100):
         session.send("a")
-    theirs = bytes.fromhex(other.communicate(timeout=30)[0].strip())
+    theirs = bytes.fromhex(other.communicate(timeout=GRACE)[0].strip())
     thread.join()
     assert mine == [theirs] == [session.output()]
     assert (theirs.count(b"a") - 1, theirs.count(b"b")) == (100, 100)  # "ready" has an a
@@ -207,18 +213,18 @@ def test_follow_and_wait_go_through_restarts(real: Registry) -> None:
         "os.write(1, b'up\\n')\n"  # in one piece
     )
     session = real.start("one", python(code + "while True: time.sleep(60)"))
-    session.wait_for("up", 5)
+    session.wait_for("up", DEADLINE)
     follower, followed = in_thread(lambda: b"".join(session.follow(0)))
-    waiter, waited = in_thread(lambda: session.wait(30))
+    waiter, waited = in_thread(lambda: session.wait(GRACE))
     for generation in (2, 3, 4):
         begin = len(session.output())
-        real.restart("one")
-        session.wait_for("up", 5, begin=begin)
+        real.restart("one", grace=GRACE)
+        session.wait_for("up", DEADLINE, begin=begin)
         assert session.info().generation == generation
         assert follower.is_alive() and waiter.is_alive()
-    session.stop()
-    follower.join(5)
-    waiter.join(5)
+    session.stop(GRACE)
+    follower.join(DEADLINE)
+    waiter.join(DEADLINE)
     assert followed == [b"up\r\nbye\r\n" * 4] and waited == [3]
 
 
@@ -231,21 +237,21 @@ def test_wait_goes_through_restarts_by_policy(play: Callable[..., Session]) -> N
         return 0 if len(tries) == 3 else 1
 
     session = play(program, restart="on-failure")
-    assert session.wait(10) == 0
+    assert session.wait(DEADLINE) == 0
     assert session.output() == b"try 1\ntry 2\ntry 3\n"
 
 
 def test_a_lost_holder_ends_follow_and_wait_at_once_and_is_never_zero(real: Registry) -> None:
     session = real.start("one", Command(("sh", "-c", "echo up; exec sleep 60")))
-    session.wait_for("up", 5)
+    session.wait_for("up\n", DEADLINE)
     run = real.store.run(session.id)
     assert run is not None
     follower, followed = in_thread(lambda: b"".join(session.follow(0)))
-    waiter, waited = in_thread(lambda: session.wait(30))
-    patterns, found = in_thread(lambda: session.wait_for("never", 30))
+    waiter, waited = in_thread(lambda: session.wait(GRACE))
+    patterns, found = in_thread(lambda: session.wait_for("never", GRACE))
     os.kill(run.holder, signal.SIGKILL)
     for thread in (follower, waiter, patterns):
-        thread.join(5)
+        thread.join(DEADLINE)
         assert not thread.is_alive()
     assert followed == [b"up\r\n"]
     assert isinstance(waited[0], SessionNotRunning) and isinstance(found[0], SessionNotRunning)
@@ -255,9 +261,9 @@ def test_a_lost_holder_ends_follow_and_wait_at_once_and_is_never_zero(real: Regi
 
 def test_a_holder_lost_in_process_is_told_the_same_way(play: Callable[..., Session], backend: FakeBackend) -> None:
     session = play(lambda terminal: terminal.pause())
-    waiter, waited = in_thread(lambda: session.wait(30))
+    waiter, waited = in_thread(lambda: session.wait(GRACE))
     backend.lose(session.id)
-    waiter.join(5)
+    waiter.join(DEADLINE)
     assert isinstance(waited[0], SessionNotRunning) and session.state() == Lost("holder killed")
 
 
@@ -275,18 +281,18 @@ def test_a_follower_that_leaves_gives_everything_back(real: Registry) -> None:
 def test_tail_is_what_a_person_would_read(play: Callable[..., Session]) -> None:
     output = "one\n\x1b[31mtwo\x1b[0m\nthree\u2028still three\n 10%\r 50%\r100%\nlast"
     session = play(script(output))
-    session.wait(5)
+    session.wait(DEADLINE)
     assert session.tail(3) == "three\u2028still three\n100%\nlast"
     assert session.tail(100) == "one\ntwo\nthree\u2028still three\n100%\nlast"
     assert session.tail(0) == ""
     done = play(script("a\nb\n"), "two")
-    done.wait(5)
+    done.wait(DEADLINE)
     assert done.tail(1) == "b"
 
 
 def test_snapshot_is_the_screen_in_its_size(play: Callable[..., Session]) -> None:
     session = play(script("\x1b[2J\x1b[2;3Hhere\x1b[1;1Hthere"), size=(5, 20))
-    session.wait(5)
+    session.wait(DEADLINE)
     assert session.snapshot() == "there\n  here"
 
 
@@ -297,11 +303,13 @@ def test_send_to_an_idle_shell_says_that_nobody_reads_it(real: Registry) -> None
     session = real.shell("main", rc=False)
     with pytest.raises(UsageMistake, match=r"no command runs in session 'main'.*%%sh_session main"):
         session.send("echo hello\r")
-    thread, results = in_thread(lambda: run_cell(session, "read answer; echo got $answer", asker=None, timeout=20))
+    thread, results = in_thread(
+        lambda: run_cell(session, "read answer; echo got $answer", asker=None, timeout=DEADLINE)
+    )
     until(lambda: session.command() is not None)
     assert session.command() == "read answer; echo got $answer"
     session.send("yes\r")
-    thread.join(20)
+    thread.join(DEADLINE)
     assert not isinstance(results[0], BaseException), results
     assert b"got yes" in session.output()
     assert session.command() is None
@@ -309,7 +317,7 @@ def test_send_to_an_idle_shell_says_that_nobody_reads_it(real: Registry) -> None
 
 def test_sending_to_what_has_ended_says_how_it_ended(play: Callable[..., Session]) -> None:
     session = play(script(code=2))
-    session.wait(5)
+    session.wait(DEADLINE)
     with pytest.raises(SessionNotRunning, match="exited 2"):
         session.send("x")
     with pytest.raises(SessionNotRunning):

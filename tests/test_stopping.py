@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import trees
-from rounds import alive, rounds, sessions, until, until_state
+from rounds import DEADLINE, alive, rounds, sessions, until, until_state
 from session_magics import (
     Command,
     Exited,
@@ -28,7 +28,7 @@ from session_magics import (
 from session_magics.holder.processes import start_tick
 from trees import OBEDIENT, SCRIPTS, STAY, STUBBORN, Tree
 
-ANSWERS_WITHIN = 2.0  # seconds for every verb, whatever the holder does
+LONG = 600.0  # a grace, in seconds, that no test sits out
 PACKAGES = str(Path(__file__).parents[1])
 
 pytestmark = [
@@ -45,16 +45,10 @@ def registry(root: Path) -> Iterator[Registry]:
         yield opened
 
 
-def timed(call: Callable[[], object]) -> float:
-    began = time.monotonic()
-    call()
-    return time.monotonic() - began
-
-
 def test_a_stop_ends_all_that_obeys_at_once(grow: Callable[..., Tree]) -> None:
     tree = grow(OBEDIENT + STAY, 7)
     assert len(tree.left()) == 7
-    assert timed(tree.session.stop) < 2
+    tree.session.stop(LONG)
     assert tree.left() == []
     state = tree.session.state()
     assert isinstance(state, Exited)
@@ -63,7 +57,9 @@ def test_a_stop_ends_all_that_obeys_at_once(grow: Callable[..., Tree]) -> None:
 
 def test_a_stop_gives_the_deaf_their_grace_and_then_kills(grow: Callable[..., Tree]) -> None:
     tree = grow(OBEDIENT + STUBBORN + SCRIPTS["deaf"], 9)
-    assert 0.5 <= timed(lambda: tree.session.stop(0.5)) < 2.5
+    began = time.monotonic()
+    tree.session.stop(0.5)
+    assert time.monotonic() - began >= 0.5
     assert tree.left() == []
     state = tree.session.state()
     assert isinstance(state, Exited)
@@ -72,7 +68,7 @@ def test_a_stop_gives_the_deaf_their_grace_and_then_kills(grow: Callable[..., Tr
 
 def test_a_stop_now_gives_no_grace(grow: Callable[..., Tree]) -> None:
     tree = grow(STUBBORN + SCRIPTS["deaf"], 3)
-    assert timed(lambda: tree.session.stop(now=True)) < 1
+    tree.session.stop(LONG, now=True)
     assert tree.left() == []
 
 
@@ -81,11 +77,11 @@ def test_supervisor_1073_a_second_stop_cuts_a_long_grace_short(
     grow: Callable[..., Tree], second: dict[str, float]
 ) -> None:
     tree = grow("sh stay &\n" + STUBBORN + SCRIPTS["deaf"], 4)
-    first = threading.Thread(target=lambda: tree.session.stop(600))
+    first = threading.Thread(target=lambda: tree.session.stop(LONG))
     first.start()
     until(lambda: len(tree.left()) == 3)  # all were asked, and the one that obeys is gone
-    assert timed(lambda: tree.session.stop(**second)) < 2
-    first.join(2)
+    tree.session.stop(**second)
+    first.join(DEADLINE)
     assert not first.is_alive()
     assert tree.left() == []
 
@@ -94,7 +90,7 @@ def test_a_stop_ends_what_an_ended_program_left_behind(grow: Callable[..., Tree]
     leave = """trap '' HUP; sh stay & setsid sh stay & until [ "$(wc -l <"$PIDS")" = 2 ]; do sleep 0.01; done; exit 6"""
     tree = grow(leave, 2)
     until(lambda: getattr(tree.session.state(), "background", False))
-    state = tree.session.stop()
+    state = tree.session.stop(LONG)
     assert isinstance(state, Exited)
     assert state.code == 6
     assert tree.left() == []
@@ -116,16 +112,16 @@ def test_a_holder_that_is_killed_loses_its_session_alone(grow: Callable[..., Tre
     untouched = other.state()
     tree = grow(STAY, 1)
     os.kill(tree.holder, signal.SIGKILL)
-    assert until(lambda: tree.session.state() == Lost("holder killed"), what=tree.session.state) < 1
+    until(lambda: tree.session.state() == Lost("holder killed"), what=tree.session.state)
     until(lambda: tree.left() == [])  # the terminal is gone: HUP
     with pytest.raises(SessionNotRunning, match="lost"):
-        tree.session.wait(timeout=5)
+        tree.session.wait(DEADLINE)
     with pytest.raises(SessionNotRunning, match="lost"):
         tree.session.send("x")
     size = other.info().log_bytes
     until(lambda: other.info().log_bytes > size)
     assert other.state() == untouched
-    assert registry.start("tree", Command(("true",))).wait(timeout=10) == 0
+    assert registry.start("tree", Command(("true",))).wait(DEADLINE) == 0
 
 
 def test_what_outlives_its_holder_is_found_by_a_stop(grow: Callable[..., Tree]) -> None:
@@ -133,7 +129,7 @@ def test_what_outlives_its_holder_is_found_by_a_stop(grow: Callable[..., Tree]) 
     os.kill(tree.holder, signal.SIGKILL)
     until_state(tree.session, Lost)
     assert len(tree.left()) == 4
-    assert tree.session.stop() == Lost("holder killed")
+    assert tree.session.stop(0.5) == Lost("holder killed")
     assert tree.left() == []
 
 
@@ -144,7 +140,7 @@ import sys; sys.path.insert(0, {packages!r})
 from session_magics import Command, Registry
 command = Command(("sh", "-c", "setsid sleep 1000 & echo up; exec sleep 1000"))
 session = Registry().start("inner", command, lifetime={lifetime!r})
-session.wait_for("up", 10)
+session.wait_for("up", 60)
 if {lifetime!r} == "kernel":
     import time
     time.sleep(1000)
@@ -172,7 +168,7 @@ def test_a_session_started_inside_another_is_not_a_part_of_it(registry: Registry
     assert inner_record
     assert Path(f"/proc/{inner_record.holder}/stat").read_text().rsplit(")")[1].split()[1] == str(outer_record.holder)
     outer.stop()
-    until(lambda: not alive(outer_record.holder, outer_record.holder_tick), 3)
+    until(lambda: not alive(outer_record.holder, outer_record.holder_tick))
     assert inner.state() == state
     assert alive(state.pid, start_tick(state.pid))
     assert isinstance(inner.stop(), Exited)
@@ -186,7 +182,7 @@ def test_an_inner_session_outlives_every_end_of_the_outer(registry: Registry, ou
     assert record
     if how == "is stopped by its holder":
         os.kill(record.holder, signal.SIGTERM)
-        until(lambda: not alive(record.holder, record.holder_tick), 3)
+        until(lambda: not alive(record.holder, record.holder_tick))
     elif how == "is stopped without its holder":
         os.kill(record.holder, signal.SIGSTOP)
         outer.stop(now=True)

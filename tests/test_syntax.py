@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from session_magics import syntax
 from session_magics.syntax import read
+
+PATIENCE = 30.0
+"""Seconds for a reading here, where the machine may stall."""
 
 WHOLE = ["", "ls", "# it is \\", "cat <<E\nx\nE", "cat <<E\nx\nE\n", "echo '<<E'", "echo $((1<<2))", "f() { x; }\nf"]
 BEGUN = [
@@ -30,6 +34,11 @@ SHELLS = [
     for name in ROWS
 ]
 DIALECTS = {"dash": "sh"}
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(syntax, "TIME_LIMIT", PATIENCE)
 
 
 def status(text: str, shell: str) -> str:
@@ -62,7 +71,8 @@ def test_nothing_of_the_text_is_run(shell: str, tmp_path: Path, monkeypatch: pyt
     assert not trace.exists()
 
 
-def test_what_cannot_be_asked_is_unknown(tmp_path: Path) -> None:
+def test_what_cannot_be_asked_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(syntax, "TIME_LIMIT", 0.1)
     assert read("ls", str(tmp_path / "none"), "bash").status == "unknown"
     slow = tmp_path / "slow"
     slow.write_text("#!/bin/sh\nexec sleep 60\n")

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conftest import LiveKernel
+from live import live_kernel
 from page import Page, PageModel
 
 pytest.importorskip("anywidget")
 pytestmark = pytest.mark.kernel
+
+
+@pytest.fixture(scope="module")
+def shared(client_loop: None) -> Iterator[LiveKernel]:
+    with live_kernel() as live:
+        yield live
 
 
 def listed(kernel: LiveKernel, page: Page) -> tuple[PageModel, dict[str, Any]]:
@@ -25,10 +33,10 @@ def rows(model: PageModel) -> list[dict[str, Any]]:
     return next((one["rows"] for one in reversed(model.messages) if one["t"] == "rows"), [])
 
 
-def test_a_page_gets_a_table_with_its_text_twin(kernel: LiveKernel) -> None:
-    kernel.run("%session start web -- sh -c 'echo well; sleep 100'", allow_stdin=False)
-    page = Page(kernel.cells.client)
-    model, data = listed(kernel, page)
+def test_a_page_gets_a_table_with_its_text_twin(shared: LiveKernel) -> None:
+    shared.run("%session start web -- sh -c 'echo well; sleep 100'", allow_stdin=False)
+    page = Page(shared.cells.client)
+    model, data = listed(shared, page)
     assert "web" in data["text/plain"] and "NAME" in data["text/plain"]
     assert data["application/vnd.jupyter.widget-view+json"]["model_id"] == model.comm_id
     assert model.state["kind"] == "table" and model.state["snapshot"] == data["text/plain"]
@@ -36,13 +44,14 @@ def test_a_page_gets_a_table_with_its_text_twin(kernel: LiveKernel) -> None:
     page.until(lambda: [row["last"] for row in rows(model)] == ["well"])
     page.send(model, {"t": "stop", "view": "v", "id": rows(model)[0]["id"], "now": True})
     page.until(lambda: rows(model)[0]["state"] == "exited")
+    shared.run("%session remove web", allow_stdin=False)
 
 
-def test_a_terminal_opens_from_the_table_while_a_cell_runs(kernel: LiveKernel, tmp_path: Path) -> None:
+def test_a_terminal_opens_from_the_table_while_a_cell_runs(shared: LiveKernel, tmp_path: Path) -> None:
     over = tmp_path / "over"
-    kernel.run("%session start web -- sh -c 'echo well; read word; echo $word; sleep 100'", allow_stdin=False)
-    page = Page(kernel.cells.client)
-    model, _ = listed(kernel, page)
+    shared.run("%session start web -- sh -c 'echo well; read word; echo $word; sleep 100'", allow_stdin=False)
+    page = Page(shared.cells.client)
+    model, _ = listed(shared, page)
     page.send(model, {"t": "seen", "view": "v", "seen": True})
     page.until(lambda: rows(model))
     page.execute(f"import os, time\nwhile not os.path.exists({str(over)!r}): time.sleep(0.02)")
@@ -55,14 +64,15 @@ def test_a_terminal_opens_from_the_table_while_a_cell_runs(kernel: LiveKernel, t
     page.send(terminal, {"t": "in", "view": "v", "d": "typed\r"})
     page.until(lambda: terminal.data.count(b"typed") == 2)
     over.touch()
-    kernel.run("%session stop web --now", allow_stdin=False)
+    shared.run("%session stop web --now\n%session remove web", allow_stdin=False)
 
 
-def test_text_where_none_is_wanted(kernel: LiveKernel) -> None:
-    page = Page(kernel.cells.client)
+def test_text_where_none_is_wanted(shared: LiveKernel) -> None:
+    page = Page(shared.cells.client)
     cell = page.execute("%config SessionMagics.display = 'text'\n%session list")
     page.until(lambda: ("idle", cell) in page.statuses)
     assert not page.models
+    shared.run("%config SessionMagics.display = 'auto'")
 
 
 def test_text_where_nobody_is(kernel: LiveKernel) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from rounds import until
+from rounds import DEADLINE, until
 from session_magics import Command, Registry, Session, SessionExists, SessionNotRunning, StartFailed, UsageMistake
 from session_magics.agents.activity import NAMES, ActivityReader
 from session_magics.model import Spec
@@ -53,13 +53,13 @@ def calls(root: Path, work: Path, monkeypatch: pytest.MonkeyPatch) -> Calls:
 
 def start(real: Registry, work: Path, tool: str, *args: str, **options: Any) -> Session:
     session = real.start("a", Command(args, str(work)), tool=tool, **options)
-    session.wait_for("(?i)ready|session", 20)
+    session.wait_for("(?i)ready|session", DEADLINE)
     return session
 
 
 def end(session: Session, status: int = 0) -> None:
     session.send(f"{status}\r")
-    session.wait(20)
+    session.wait(DEADLINE)
 
 
 def test_c10_a_conversation_has_an_id_from_the_start_and_a_restart_goes_on_with_it(
@@ -68,7 +68,7 @@ def test_c10_a_conversation_has_an_id_from_the_start_and_a_restart_goes_on_with_
     session = start(real, work, "c", "--model", "opus", "fix the tests", approve_all=True)
     end(session, 3)
     real.restart("a")
-    session.wait_for(r"ready[^$]*ready", 20)
+    session.wait_for(r"ready[^$]*ready", DEADLINE)
     end(session)
     (first, url), (second, _) = calls()
     switch = "--dangerously-skip-permissions"

@@ -44,10 +44,13 @@ def probe(pty_fd: int, tty_path: str, shell_pid: int, group: int | None = None) 
     """
     try:
         local = termios.tcgetattr(pty_fd)[LOCAL_FLAGS]
+        wait = _foreground_wait(group or processes.foreground_group(pty_fd), tty_path, shell_pid)
+        # Or a password would be asked for by the modes of before, where its program was quicker than this look.
+        if termios.tcgetattr(pty_fd)[LOCAL_FLAGS] != local:
+            wait = "no"
     except (termios.error, OSError):
         return "no", True, True
-    echo, canonical = bool(local & termios.ECHO), bool(local & termios.ICANON)
-    return _foreground_wait(group or processes.foreground_group(pty_fd), tty_path, shell_pid), echo, canonical
+    return wait, bool(local & termios.ECHO), bool(local & termios.ICANON)
 
 
 def _foreground_wait(group: int | None, tty_path: str, shell_pid: int) -> str:

@@ -24,7 +24,7 @@ def live(client_loop: None) -> Iterator[LiveKernel]:
     with live_kernel() as live:
         live.run("%config SessionMagics.rc = False")
         patient = "m = get_ipython().magics_manager.registry['SessionMagics']; m.complete('%session ', 9)\n"
-        patient += "m._completer._shells._limit = 8"
+        patient += "m._completer._shells._limit = 20"
         assert live.run(patient).status == "ok"
         live.run("%%sh_session corpus-shell\ncorpus_inside=1")
         live.run("%session start corpus-session sleep 1000")

@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 import farplaces
 from conftest import LiveKernel
 from live import live_kernel, run_with
-from rounds import some
+from rounds import DEADLINE, some
 from session_magics import Registry, Session
 from session_magics.run import run_cell
+from session_magics.teaching import failure
 from session_magics.teaching.advice import ADVICE
 from session_magics.teaching.complaints import WORDINGS, complaints
-from session_magics.teaching.explaining import explanation
+from session_magics.teaching.explaining import explained, explanation
+from session_magics.teaching.failure import Failure
 
 home, place, there = farplaces.home, farplaces.place, farplaces.there
 
@@ -149,6 +151,13 @@ def tip(session: Session, command: str) -> str:
     return explanation(session, run_cell(session, command, check=False)) or ""
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shell may take its time to say what it knows, as on a machine that stalls."""
+    monkeypatch.setattr(failure, "NAMES_LIMIT", DEADLINE)
+
+
+@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("shell", SHELLS)
 def test_each_common_error_is_explained_and_nothing_else(root: Path, shell: str) -> None:
     if shutil.which(shell) is None:
@@ -178,10 +187,8 @@ def test_any_output_is_read(text: str) -> None:
     assert all(complaint.kind in ADVICE for complaint in complaints(text))
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_session_elsewhere_is_explained_by_what_is_there(there: Registry) -> None:
-    from session_magics.teaching.explaining import explained
-    from session_magics.teaching.failure import Failure
-
     session = there.shell("s", shell="bash", rc=False)
     run_cell(session, "mkdir lesson; cd lesson; touch fruit.txt; faraway() { :; }")
     for command, wanted in (("cat friut.txt", "`fruit.txt`"), ("farawya", "`faraway`")):
@@ -197,6 +204,7 @@ def test_a_session_elsewhere_is_explained_by_what_is_there(there: Registry) -> N
 @pytest.fixture(scope="module")
 def shared(client_loop: None) -> Iterator[LiveKernel]:
     with live_kernel() as live:
+        live.run(f"from session_magics.teaching import failure; failure.NAMES_LIMIT = {DEADLINE}")
         yield live
 
 
