@@ -116,6 +116,7 @@ def describe(process: psutil.Process) -> str:
 def kill(process: psutil.Process) -> None:
     try:
         process.kill()
-        process.wait(SETTLE)
+        outlived([process])
+        process.wait(0)  # buries a child; others are buried when it suits init
     except psutil.Error:
         pass  # gone meanwhile
