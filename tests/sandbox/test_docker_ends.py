@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import random
@@ -217,12 +218,13 @@ def result_of(call: Callable[[], int | None]) -> int | str | None:
 def test_an_engine_that_goes_during_a_command_is_told(
     docker: Dockerd, how: signal.Signals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine = Dockerd()
+    engine, ending = Dockerd(), contextlib.ExitStack()
     try:
         engine.start()
         assert engine.process
         monkeypatch.setenv("DOCKER_HOST", engine.host)
         sandbox = DockerSandbox(engine.image("busybox"), network="none")
+        ending.callback(sandbox.let_go)  # as nothing can be removed, its guard is dismissed
         sandbox.exec(sh("exit"))
         process = sandbox.start_process(sh("sleep 7654; :"))
         until(lambda: commands(engine, "sleep 7654"), what="it runs")
@@ -241,5 +243,6 @@ def test_an_engine_that_goes_during_a_command_is_told(
     finally:
         if engine.process:
             engine.process.send_signal(signal.SIGCONT)
+        ending.close()
         engine.stop()
         gc.collect()  # now, and not in a test that does not expect it
