@@ -24,8 +24,8 @@ from typing import Any
 import psutil
 import pytest
 
-# Seconds that an engine may take to answer, and to end; it takes about two and one.
-READY, ENDED = 30.0, 20.0
+# Seconds that an engine may take to answer, and that it or a container may take to end; it takes about two and one.
+READY, ENDED = 45.0, 20.0
 STEP = 0.01
 CGROUPS = Path("/sys/fs/cgroup")
 KEEP_ALIVE = ("sh", "-c", "trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done")
@@ -192,11 +192,13 @@ class Dockerd:
         for mount in reversed(mounts_below(self.place)):
             subprocess.run(["umount", "-l", mount], check=False, capture_output=True)
         shutil.rmtree(self.place)
-        for folder in sorted(CGROUPS.glob(f"**/{self.cgroup}")) if self.process else ():
-            for below in sorted((entry for entry in folder.rglob("*") if entry.is_dir()), reverse=True):
-                below.rmdir()
-            folder.rmdir()
+        for folder in sorted(self.cgroups(), reverse=True) if self.process else ():
+            remove_cgroup(folder)
         return found + [f"mount {mount}" for mount in mounts_below(self.place)]
+
+    def cgroups(self) -> list[Path]:
+        """Folders of its control groups, those inside included. (Path.glob fails where anybody's goes meanwhile.)"""
+        return [Path(folder) for folder, _, _ in os.walk(CGROUPS) if self.cgroup in folder.split("/")]
 
     def _own(self) -> list[psutil.Process]:
         """The engine's processes: containers, and whatever has the directory in its command line."""
@@ -221,6 +223,18 @@ class _Closing:
 
     def __exit__(self, *_: object) -> None:
         self.client.close()
+
+
+def remove_cgroup(folder: Path) -> None:
+    """Remove a group, which is busy for a moment after the end of its last process."""
+    deadline = time.monotonic() + ENDED
+    while folder.exists():
+        try:
+            folder.rmdir()
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(STEP)
 
 
 def mounts_below(place: Path) -> list[str]:
@@ -328,7 +342,9 @@ def docker_host(dockerd: Dockerd, monkeypatch: pytest.MonkeyPatch) -> Iterator[D
     monkeypatch.setenv("DOCKER_HOST", dockerd.host)
     before = set(dockerd.containers())
     yield dockerd
-    left = set(dockerd.containers()) - before
+    deadline = time.monotonic() + ENDED
+    while (left := set(dockerd.containers()) - before) and time.monotonic() < deadline:
+        time.sleep(STEP)
     for container in left:
         dockerd.remove(container)
     assert not left, f"containers left behind: {sorted(left)}"

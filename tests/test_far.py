@@ -14,7 +14,7 @@ import pytest
 
 import farplaces
 from farplaces import SLEEP, WITHIN, NextDoor, PlacedBackend, carrying, drop, far_directories, faults, over
-from held import cap_logs
+from held import cap_logs, record, stopped
 from rounds import rounds, until
 from session_magics import Command, Exited, Registry, Running
 from session_magics.backends import Link
@@ -49,11 +49,23 @@ def test_nothing_behind_the_end_of_a_cell_is_seen_before_its_status(there: Regis
 # ---------------------------------------------------------------- connections that drop
 
 
-def test_the_log_has_no_gap_however_often_the_connection_drops(there: Registry) -> None:
+# Lines with their numbers, in five parts: for each but the first the connection has dropped once more.
+IN_PARTS = """
+import os, sys, time
+lines, part = int(sys.argv[1]), int(sys.argv[1]) // 5 + 1
+for n in range(lines):
+    while n % part == 0 and os.path.getsize(sys.argv[2]) < n // part:
+        sys.stdout.flush()
+        time.sleep(0.01)
+    sys.stdout.write('%015d\\n' % n)
+"""
+
+
+def test_the_log_has_no_gap_however_often_the_connection_drops(there: Registry, tmp_path: Path) -> None:
     """Every byte of 20 MB, at its offset, and nothing twice."""
-    lines = 20 * 2**20 // 16
-    script = f"import sys\nfor n in range({lines}): sys.stdout.write('%015d\\n' % n)"
-    raw = ("sh", "-c", 'stty -opost; exec "$@"', "sh", sys.executable, "-c", script)
+    lines, dropped = 20 * 2**20 // 16, tmp_path / "dropped"
+    dropped.touch()
+    raw = ("sh", "-c", 'stty -opost; exec "$@"', "sh", sys.executable, "-c", IN_PARTS, str(lines), str(dropped))
     session = there.start("flood", Command(raw))
     generator, drops = random.Random(7), 0
     with LogReader(session.directory) as log:
@@ -62,9 +74,10 @@ def test_the_log_has_no_gap_however_often_the_connection_drops(there: Registry) 
             seen = log.end()
             drop(session)
             drops += 1
+            dropped.write_text("x" * drops)
             until(lambda seen=seen: log.end() > seen or over(session), WITHIN)  # type: ignore[misc]
     assert session.wait(WITHIN) == 0
-    assert drops > 3
+    assert drops >= 4
     assert session.output() == b"".join(b"%015d\n" % number for number in range(lines))
     assert faults(session) == []
 
@@ -73,7 +86,7 @@ def test_a_flood_comes_over_one_connection(there: Registry) -> None:
     """More than the log keeps, and more than a connection takes at once: it ends, and the end of it is here."""
     size = 70 * 2**20
     session = there.start("flood", Command(("sh", "-c", f"stty -opost; head -c {size} /dev/zero; echo end")))
-    assert session.wait(4 * WITHIN) == 0
+    assert session.wait(2 * WITHIN) == 0
     with LogReader(session.directory) as log:
         assert log.end() == size + 4
         assert log.bytes(size - 2, size + 4) == b"\0\0end\n"
@@ -84,22 +97,20 @@ def test_what_the_far_log_dropped_meanwhile_is_a_gap(
 ) -> None:
     """All offsets stay true where the connection was away for longer than the far log keeps."""
     cap_logs(monkeypatch, 2**16)
-    barrier, go = tmp_path / "barrier", tmp_path / "go"
-    place.before = ("sh", "-c", f'[ ! -e {barrier} ] || exit 1; exec "$@"', "sh")
+    go = tmp_path / "go"
     registry = Registry(root, backend=PlacedBackend(place))
     script = (
         f"n=0; stty -opost; echo up; until [ -e {go} ]; do sleep 0.01; done; seq -f %015.0f 0 19999; exec sleep 1000"
     )
     session = registry.start("gap", Command(("sh", "-c", script)))
     session.wait_for("up", WITHIN)
-    barrier.touch()
-    drop(session)
-    go.touch()
     folder = place.home / ".local" / "state" / "session-magics-far" / far_directories(place.home)[0]
     with LogReader(folder) as there, LogReader(session.directory) as here:
-        until(lambda: there.end() == 3 + 20_000 * 16, WITHIN)
-        assert here.end() == 3
-        barrier.unlink()
+        with stopped(record(session).holder):  # so long the relay makes no new connection
+            drop(session)
+            go.touch()
+            until(lambda: there.end() == 3 + 20_000 * 16, WITHIN)
+            assert here.end() == 3
         until(lambda: here.end() == there.end(), WITHIN)
         assert here.start() > 3 or here.missing(0, here.end()) > 200_000
         for offset, data in here.read(3, here.end()):
@@ -140,18 +151,16 @@ def test_hidden_cells_bring_their_values_over_a_new_connection(there: Registry) 
 
 
 def test_what_cannot_be_asked_twice_is_refused_and_not_lost_sight_of(there: Registry, place: NextDoor) -> None:
-    """A question on the way when the connection drops has an answer within the second, and the link goes on."""
+    """A question on the way when the connection drops has an answer all the same, and the link goes on."""
     session = there.start("sleep", SLEEP)
     session.wait_for("up", WITHIN)
     with session.link() as link:
         for _ in range(rounds(10, 50)):
             drop(session)
-            began = time.monotonic()
             try:
                 link.probe()
             except SessionError as error:
                 assert "connection" in str(error)
-            assert time.monotonic() - began < 1.0
             until(partial(answers, link), WITHIN)
     assert isinstance(session.state(), Running)
 

@@ -22,7 +22,7 @@ from farplaces import (
     NextDoor,
     PlacedBackend,
     carrying,
-    connection,
+    connections,
     drop,
     far_directories,
     far_holders,
@@ -30,7 +30,7 @@ from farplaces import (
     over,
 )
 from held import record
-from rounds import rounds, until, until_state
+from rounds import alive, rounds, until, until_state
 from session_magics import Command, Exited, Lost, Registry, StartFailed
 from session_magics.backends import Start, far
 from session_magics.backends.far import FarBackend
@@ -41,6 +41,8 @@ from session_magics.log import EventReader
 from session_magics.testing.rig import outcome
 from session_magics.verbs.actions import Verbs
 from session_magics.verbs.parser import parse_verb
+
+NO_ROUTE = "no route"
 
 home, place, there = farplaces.home, farplaces.place, farplaces.there
 
@@ -82,31 +84,33 @@ def test_a_relay_that_is_killed_loses_the_session_until_it_is_stopped(there: Reg
     assert carrying(session) == []
 
 
-@pytest.mark.parametrize("lifetime", ["detached", "kernel"])
-def test_a_place_that_cannot_be_reached_any_more_loses_the_session(
-    root: Path, place: NextDoor, lifetime: str, tmp_path: Path
+def test_a_place_that_cannot_be_reached_any_more_loses_its_sessions(
+    root: Path, place: NextDoor, tmp_path: Path
 ) -> None:
-    """Within five seconds, with a reason that says what may still run; once it can be reached, a stop ends that."""
+    """Soon, with a reason that says what may still run; once it can be reached, a stop ends that."""
     barrier = tmp_path / "barrier"
-    place.before = ("sh", "-c", f'[ ! -e {barrier} ] || {{ echo "no route" >&2; exit 255; }}; exec "$@"', "sh")
+    place.before = ("sh", "-c", f'[ ! -e {barrier} ] || {{ echo "{NO_ROUTE}" >&2; exit 255; }}; exec "$@"', "sh")
     registry = Registry(root, backend=PlacedBackend(place))
-    session = registry.start("far", SLEEP, lifetime=lifetime)  # type: ignore[arg-type]
-    session.wait_for("up", WITHIN)
+    left = {"detached": "it may still run there", "kernel": "what it runs there ends by itself soon"}
+    lost = {registry.start(each, SLEEP, lifetime=each): f"({NO_ROUTE}): {what}" for each, what in left.items()}  # type: ignore[arg-type]
+    for session in lost:
+        session.wait_for("up", WITHIN)
     barrier.touch()
-    with session.link() as link:
-        drop(session)
-        until(lambda: connection(session) == 0)
-        with pytest.raises(SessionError, match="the connection to next-door has dropped"):
-            link.probe()
-    state = until_state(session, Lost, WITHIN)
-    what = "it may still run there" if lifetime == "detached" else "what it runs there ends by itself soon"
-    assert state == Lost(f"no connection to next-door any more (no route): {what}")
-    assert carrying(session)
-    with pytest.raises(SandboxError, match="next-door: no route; what the session left there may still run"):
-        session.stop()
+    for session in lost:
+        with session.link() as link:
+            drop(session)
+            until(lambda session=session: not connections(session))  # type: ignore[misc]
+            with pytest.raises(SessionError, match="the connection to next-door has dropped"):
+                link.probe()
+    for session, reason in lost.items():
+        assert until_state(session, Lost, WITHIN) == Lost(f"no connection to next-door any more {reason}")
+        assert carrying(session)
+        with pytest.raises(SandboxError, match=f"next-door: {NO_ROUTE}; what the session left there may still run"):
+            session.stop()
     barrier.unlink()
-    session.stop()
-    assert carrying(session) == []
+    for session in lost:
+        session.stop()
+        assert carrying(session) == []
 
 
 def test_a_lost_session_whose_place_is_gone_for_good_can_be_removed(
@@ -114,7 +118,7 @@ def test_a_lost_session_whose_place_is_gone_for_good_can_be_removed(
 ) -> None:
     """By force alone, which tells what may still run there; all that reads the record works as ever."""
     barrier = tmp_path / "barrier"
-    place.before = ("sh", "-c", f'[ ! -e {barrier} ] || {{ echo "no route" >&2; exit 255; }}; exec "$@"', "sh")
+    place.before = ("sh", "-c", f'[ ! -e {barrier} ] || {{ echo "{NO_ROUTE}" >&2; exit 255; }}; exec "$@"', "sh")
     registry = Registry(root, backend=PlacedBackend(place))
     session = registry.start("far", SLEEP)
     session.wait_for("up", WITHIN)
@@ -129,19 +133,20 @@ def test_a_lost_session_whose_place_is_gone_for_good_can_be_removed(
     assert registry.find("far") is not None and clean(registry) == []
     told: list[str] = []
     assert Verbs(registry, told.append).call(parse_verb("remove --force far")) == ["far"]
-    assert told == ["removed, but far: next-door: no route; what the session left there may still run\n"]
+    assert told == [f"removed, but far: next-door: {NO_ROUTE}; what the session left there may still run\n"]
     assert registry.find("far") is None and carrying(session)
     barrier.unlink()
     [pid] = far_holders(place.home)
+    tick = processes.start_tick(pid)
     os.kill(pid, signal.SIGTERM)
-    until(lambda: not carrying(session) and not psutil.pid_exists(pid), WITHIN)
+    until(lambda: not carrying(session) and not alive(pid, tick), WITHIN)
     shutil.rmtree(place.home / ".local" / "state" / "session-magics-far" / far_directories(place.home)[0])
 
 
 def test_a_far_session_to_which_nobody_comes_back_ends_with_its_kernel(
     there: Registry, place: NextDoor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(far, "FORSAKEN", 0.4)
+    monkeypatch.setattr(far, "FORSAKEN", 1.5)  # more than it takes to come there
     session = there.start("mine", SLEEP, lifetime="kernel")
     session.wait_for("up", WITHIN)
     run = record(session)
@@ -264,7 +269,7 @@ def test_random_blows_never_make_a_wrong_status_or_a_hang(root: Path, place: Nex
         session = registry.start(f"blow{number}", Command(("sh", "-c", script)))
         session.wait_for("up", WITHIN)
         relay = record(session).holder
-        victims = generator.choice(([relay], far_holders(place.home), [connection(session)]))
+        victims = generator.choice(([relay], far_holders(place.home), connections(session)))
         with session.link() as link:
             link.send(b"\n")
         time.sleep(generator.uniform(0, 0.1))

@@ -32,6 +32,8 @@ GOING, GOING_STEP = 2.0, 0.02
 FORSAKEN = 60.0
 """Seconds after which a far session that ends with its kernel ends if nobody has come back to it."""
 
+ANSWER_LIMIT = 5.0
+"""Seconds for an answer, which may have to come from there; so long a connection may take to be there again."""
 CLEANUP_LIMIT = 20.0
 """Seconds for what was made for a session to be given up, such as a container to be removed."""
 
@@ -153,6 +155,8 @@ class FarBackend(NativeBackend):
 
 class FarLink(NativeLink):
     """See Link. A holder that goes without an answer to a stop has perhaps lost its place with all that runs there."""
+
+    answer_limit = ANSWER_LIMIT
 
     def stop(self, grace: float, *, hurry: bool = False) -> tuple[int, ...]:
         """See Link."""

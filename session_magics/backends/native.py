@@ -169,6 +169,9 @@ def _connect(directory: Path) -> socket.socket:
 class NativeLink:
     """See Link. Owns one socket."""
 
+    answer_limit = ANSWER_LIMIT
+    """Seconds for an answer that takes no time of its own."""
+
     def __init__(self, directory: Path, name: str) -> None:
         self._name = name
         self._decoder = wire.Decoder()
@@ -238,7 +241,8 @@ class NativeLink:
         except OSError:
             raise SessionNotRunning(self._name, "its holder has gone") from None
 
-    def _ask(self, kind: bytes, *fields: bytes, limit: float = ANSWER_LIMIT) -> list[bytes]:
+    def _ask(self, kind: bytes, *fields: bytes, limit: float = 0.0) -> list[bytes]:
+        limit = limit or self.answer_limit
         ticket = self._post(kind, *fields)
         deadline = time.monotonic() + limit
         while ticket not in self._answers:

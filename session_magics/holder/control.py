@@ -96,6 +96,8 @@ class Control:
         self.complaint = b""
         self.live = True
         """Whether the far side can be reached, as far as is known."""
+        self.silent = False
+        """Whether it counts as broken because it did not answer."""
         self._parting = False  # hung up, and the far side at work
         self._number = 0
         self._asked: dict[int, tuple[float, Answer]] = {}
@@ -143,7 +145,7 @@ class Control:
         if oldest is None:
             self.ask(lambda _words: None, b"P")
         elif time.monotonic() - oldest > PATIENCE:
-            self.complaint = self.complaint or b"it does not answer"
+            self.complaint, self.silent = self.complaint or b"it does not answer", True
             self._gone()
         if self.live:
             self.keep_alive()
@@ -267,13 +269,17 @@ class Control:
                 self._loop.later(GO_LIMIT, lambda: end_client(self.pid, 0.0))
                 then()
 
+        def too_late() -> None:
+            end_client(self.pid, 0.0)  # now, as there may be no later: the holder may go
+            over()
+
         def hear(fd: int) -> None:
             if self._read(fd) == b"":
                 self._loop.forget(fd)
                 if fd == self._stdout:
                     over()
 
-        limit = self._loop.later(CLOSE_LIMIT, over)
+        limit = self._loop.later(CLOSE_LIMIT, too_late)
         self._loop.watch(self._stdout, lambda _events: hear(self._stdout))
         self._loop.watch(self._stderr, lambda _events: hear(self._stderr))
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 LOOK_PAUSE = 0.1
 """Seconds between two looks at the tree there; one takes 2 to 50 ms of that place's time."""
 
-LOST_LIMIT = 3.0
-"""Seconds without a connection after which a stop waits for no end any more."""
+LOST_LIMIT = 4.5
+"""Seconds without a connection after which a stop waits for no end any more: more than a rescue takes."""
 
 
 class FarStopping:

@@ -37,8 +37,9 @@ MARK_LIMIT = 1.0
 """Seconds for the mark behind the program's last byte, once its end is known."""
 SILENCE_LIMIT = 0.5
 """Seconds between the end of the terminal's client and the record of the program's end, which comes another way."""
-RESCUE_LIMIT = 1.8
-"""Seconds for a new connection to end what a lost one has left behind."""
+RESCUE_LIMITS = (4.0, 1.8)
+"""Seconds for a new connection to end what a lost one has left behind; the second where it took three to notice that
+the old one is silent."""
 
 
 class FarTerminal(Terminal):
@@ -295,7 +296,7 @@ class FarTerminal(Terminal):
             return
         self._over = True
         self._loop.cancel(self._timer)
-        self._loop.later(RESCUE_LIMIT, lambda: self._lose(ended=False))
+        self._loop.later(RESCUE_LIMITS[self.control.silent], lambda: self._lose(ended=False))
         try:
             self.rescue = self.control.again(broken=lambda: self._lose(ended=False))
         except SpawnError:

@@ -73,6 +73,7 @@ class Relay:
         self._limit: Timer | None = None
         self._beat: Timer | None = None
         self._pinged = 0.0
+        self._cut_off = ""  # why the newest connection was over
         self.orphaned = self._vanishing = False
         """Whether what the session ends with has ended: nothing starts it again here, where nobody would end it."""
         self._going = self._something_lives = False
@@ -160,9 +161,10 @@ class Relay:
         elif self.link.container_gone:
             self._lose(f"the container of {self.place} has ended: {reason}", lives=False)
         else:
+            self._cut_off = reason
             if was or self._limit is None:
                 self.requests.dropped()
-                self._limit = self.loop.later(RECONNECT_LIMIT, lambda: self._give_up(reason))
+                self._limit = self.loop.later(RECONNECT_LIMIT, self._give_up)
             self.loop.later(0.0 if was else RECONNECT_PAUSE, self._reopen)
 
     def _not_started_at(self, reason: str) -> None:
@@ -172,9 +174,9 @@ class Relay:
         if self._limit is not None and not self.link.pid:
             self._open()
 
-    def _give_up(self, reason: str) -> None:
+    def _give_up(self) -> None:
         self._limit = None
-        reason = self.link.complaint or reason
+        reason = self.link.complaint or self._cut_off  # one that is just being made has not said anything yet
         self.link.close()
         what = "it may still run there" if self._detached else "what it runs there ends by itself soon"
         self._lose(f"no connection to {self.place} any more ({reason}): {what}", lives=True)

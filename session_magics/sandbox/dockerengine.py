@@ -51,6 +51,8 @@ class Engine:
         self._client: Any = client
         self._found: tuple[str, str] | None = None
         self._guard: subprocess.Popen[bytes] | None = None
+        self._undone = False
+        """Whether a container that was made has been removed again, as it could not be started."""
 
     @property
     def host(self) -> str:
@@ -154,13 +156,16 @@ class Engine:
         argv = (sys.executable, "-I", dockerexec.__file__, "guard", self.host, self._wish.name)
         quiet = subprocess.DEVNULL
         guard = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True)
+        self._undone = False
         try:
             made = self._made()
         except Exception:
             _dismiss(guard)
             raise
-        except BaseException:  # the engine may be about to make it
-            if guard.stdin:
+        except BaseException:
+            if self._undone:
+                _dismiss(guard)
+            elif guard.stdin:  # the engine may be about to make it
                 guard.stdin.close()
             raise
         self._guard = guard
@@ -184,7 +189,7 @@ class Engine:
                     memswap_limit=wish.memory,
                     nano_cpus=None if wish.cpus is None else round(wish.cpus * 1e9),
                 )
-                unless_it_runs.callback(_remove, client, made.id)
+                unless_it_runs.callback(self._undo, client, made.id)
                 made.start()
                 told = client.api.inspect_container(made.id)
             except docker.errors.ImageNotFound:
@@ -200,6 +205,10 @@ class Engine:
                 raise UsageMistake(f"{self._place}: no container can be made: {_one_line(str(refusal))}") from None
             unless_it_runs.pop_all()
         return made.id, told["Config"].get("WorkingDir") or "/"
+
+    def _undo(self, client: Any, container: str) -> None:
+        _remove(client, container)
+        self._undone = True
 
 
 def container_of(place: str, session: str) -> str:

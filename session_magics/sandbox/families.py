@@ -11,7 +11,7 @@ from session_magics.holder import processes, trees
 FREEZE_ROUNDS = 100
 """Looks at the family while it is being frozen; one process that hands on to the next after 5 ms took up to 20, where
 eight others wanted the two processors."""
-PATIENCE = 0.5
+PATIENCE = 2.0
 """Seconds from the KILL until what still lives is given up: a disk that hangs, another user's process."""
 STEP = 0.002
 """Seconds between two looks at what was killed: most are gone at the first."""

@@ -26,8 +26,8 @@ READY = 60.0
 """Seconds until our first command there runs: jump hosts and slow start-up files included."""
 ALIVE_INTERVAL, ALIVE_COUNT = 1, 3
 """Seconds between questions to a host that is silent, and how many stay unanswered: a dead one is noticed after 4."""
-ANSWER = 3.0
-"""Seconds that the far side may take to kill a command."""
+ANSWER = 10.0
+"""Seconds that the far side may take to kill a command; without a connection it ends after those above."""
 CLOSE = 2.0
 """Seconds that it may take to kill all that runs when a connection is closed."""
 LAST_WORDS = 0.5

@@ -18,8 +18,8 @@ from session_magics.testing import liveprocesses
 from session_magics.testing.rig import LIMIT, raises, same
 from session_magics.testing.there import EVERY_BYTE, HARD_TEXTS, MUCH, all_end, differs, folder, pwd, sh
 
-GRACE = 1.0
-"""Seconds beyond its time after which a command that is killed has to be over."""
+TIME = 2.0
+"""Seconds for a command that does not end: more than it takes to begin, on a machine that is busy."""
 
 
 # ------------------------------------------------------------------ commands
@@ -145,16 +145,16 @@ def a_directory_that_is_not_there_runs_nothing(sandbox: Sandbox) -> None:
 
 
 def a_timeout_kills_all_that_was_started(sandbox: Sandbox) -> None:
-    """In time, with the children; what was printed until then is there."""
+    """With the children; what was printed until then is there."""
     with folder(sandbox) as name:
         script = "sleep 60 & echo $! > pids; (sleep 60; :) & echo $! >> pids; echo $$ >> pids; echo so far; sleep 60"
         began = time.monotonic()
-        result = sandbox.exec(Command(("sh", "-c", script), name), timeout=1)
+        result = sandbox.exec(Command(("sh", "-c", script), name), timeout=TIME)
         lasted = time.monotonic() - began
         same(
             (result.timed_out, result.code != 0, result.stdout), (True, True, b"so far\n"), "timed out, failed, output"
         )
-        same(1 <= lasted < 1 + GRACE, True, f"{lasted:.2f} s for a command with a time of 1 s")
+        same(TIME <= lasted < TIME + LIMIT, True, f"{lasted:.2f} s for a command with a time of {TIME:g} s")
         all_end(sandbox, f"{name}/pids", 3)
 
 

@@ -14,6 +14,7 @@ import dockers
 import sshds
 from dockers import Dockerd
 from plants import HARD_NAMES, plant, tree
+from rounds import DEADLINE
 from session_magics import Command, Registry, SessionNotFound, UsageMistake
 from session_magics.errors import SandboxError
 from session_magics.sandbox.copying import TEMPORARY, Copied, copy_in, copy_out
@@ -126,7 +127,7 @@ def test_a_connection_that_drops_leaves_nothing(sshd: sshds.Sshd, tmp_path: Path
                 copy_in(sandbox, str(here), str(there), drop)
             else:
                 copy_out(sandbox, str(there), str(here), drop)
-        assert (target.read_text(), dropped != [], time.monotonic() - began < 10) == ("old", True, True)
+        assert (target.read_text(), dropped != [], time.monotonic() - began < DEADLINE) == ("old", True, True)
         assert [*tmp_path.glob(f"{TEMPORARY}*"), *there.parent.glob(f"{TEMPORARY}*")] == []
     there.unlink()
     assert sshd.left() == []
@@ -151,7 +152,7 @@ def test_a_session_s_name_is_its_place(desk: Desk, docker_host: Dockerd, tmp_pat
     on = f"docker:{docker_host.image('busybox')},network=none"
     for name in ("one", "two"):
         script = f"echo {name} > note; echo ready; exec sleep 60"
-        desk.registry.start(name, Command(("sh", "-c", script), "/tmp"), on=on).wait_for("ready", 20)
+        desk.registry.start(name, Command(("sh", "-c", script), "/tmp"), on=on).wait_for("ready", DEADLINE)
     try:
         for name in ("one", "two"):
             desk("copy", f"{name}:{'note' if relative else '/tmp/note'}", tmp_path / name)

@@ -336,7 +336,7 @@ names = st.lists(st.sampled_from(["a", "b", "..", ".", "", "c\n"]), min_size=1, 
 member = st.tuples(names, st.sampled_from([FILE, LINK, HARD, FOLDER]), names)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(member, max_size=6))
 def test_no_archive_writes_anywhere_else(tmp_path: Path, members: list[tuple[str, bytes, str]]) -> None:
     target = tmp_path / "folder" / "target"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -16,20 +15,18 @@ from session_magics.sandbox import Sandbox
 from session_magics.sandbox.docker import DockerSandbox
 from session_magics.testing import SANDBOX_CHECKS
 
-dockerd, docker_host = dockers.dockerd, dockers.docker_host
+dockerd = dockers.dockerd
 
 
-@pytest.fixture(params=some(["busybox", "bash"], 2))
-def image(request: pytest.FixtureRequest, docker_host: Dockerd) -> str:
-    return docker_host.image(request.param)
-
-
-@pytest.fixture
-def sandbox(image: str, tmp_path: Path) -> Iterator[DockerSandbox]:
-    before = leaks.baseline()
-    with contextlib.closing(DockerSandbox(image, network="none", root="/tmp")) as sandbox:
-        yield sandbox
-    assert leaks.leaked(tmp_path, before) == []
+@pytest.fixture(scope="module", params=some(["busybox", "bash"], 2))
+def sandbox(request: pytest.FixtureRequest, dockerd: Dockerd) -> Iterator[DockerSandbox]:
+    """One for all checks, the last of which closes it: a container takes longer than most of them."""
+    image, before = dockerd.image(request.param), leaks.baseline()
+    with dockerd.client() as client:
+        with contextlib.closing(DockerSandbox(image, network="none", root="/tmp", client=client)) as sandbox:
+            yield sandbox
+        assert dockerd.containers() == []
+    assert leaks.leaked(dockerd.place / "none", before) == []
 
 
 @pytest.mark.parametrize("check", SANDBOX_CHECKS, ids=lambda check: check.__name__)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shutil
 
-import psutil
 import pytest
 
 import dockers
+import leaks
 from dockers import Dockerd
 
 dockerd, docker_host = dockers.dockerd, dockers.docker_host
@@ -55,10 +55,10 @@ def test_stop_leaves_nothing(docker_host: Dockerd) -> None:
         left = other.stop()
     assert left == []
     assert len(running) >= 2
-    assert not [process for process in running if psutil.pid_exists(process.pid)]
+    assert leaks.outlived(running) == []
     assert not other.place.exists()
     assert dockers.mounts_below(other.place) == []
-    assert not list(dockers.CGROUPS.glob(f"**/{other.cgroup}"))
+    assert other.cgroups() == []
 
 
 def test_unavailable_tells_why(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,17 +18,18 @@ import dockers
 import sshds
 from dockers import Dockerd
 from held import record
-from rounds import rounds, sessions, until
+from rounds import DEADLINE, rounds, sessions, until
 from session_magics import Exited, Lost, Registry, Session
 from session_magics.errors import SessionNotRunning
 from session_magics.shell import Cell
 
 sshd, dockerd, docker_host = sshds.sshd, dockers.dockerd, dockers.docker_host
 
-WITHIN = 5.0  # seconds until what has become of a cell is known
-SLACK = 0.5  # seconds for this test to see it
+# Seconds until what has become of a cell is known: five on a machine that does nothing else.
+WITHIN = DEADLINE
 STATUS = 7
-SCRIPT = f"for n in 0 1 2 3 4 5 6 7 8 9; do printf %s $n; sleep 0.03; done; (exit {STATUS})"
+# No child at its end, which a blow could hit: that would be its true status.
+SCRIPT = f"f() {{ return {STATUS}; }}; for n in 0 1 2 3 4 5 6 7 8 9; do printf %s $n; sleep 0.03; done; f"
 OUTPUT = b"0123456789"
 
 
@@ -53,7 +54,7 @@ def what_became_of(cell: Cell, began: float) -> tuple[str, int | None, bytes]:
     try:
         while cell.result is None:
             cell.receive(0.05)
-            assert time.monotonic() - began < WITHIN + SLACK, "nothing is known of the cell"
+            assert time.monotonic() - began < WITHIN, "nothing is known of the cell"
     except SessionNotRunning:
         return "lost", None, b""
     result = cell.result
@@ -67,7 +68,7 @@ def one_round(registry: Registry, name: str, on: str, blow: Callable[[Session], 
         time.sleep(pause)
         began = time.monotonic()
         blow(session)
-        state, status, output = what_became_of(cell, max(began, began - pause + 0.5))
+        state, status, output = what_became_of(cell, began)
     if state == "exited":  # the shell itself was struck, which its holder has seen
         assert status == -signal.SIGKILL
     elif state == "done":
@@ -87,6 +88,7 @@ def one_round(registry: Registry, name: str, on: str, blow: Callable[[Session], 
 @pytest.mark.parametrize("image", ["tools", "busybox"])
 def test_blows_at_a_container(root: Path, docker_host: Dockerd, image: str) -> None:
     """The container, the client, and what holds the session there and here."""
+    chance = random.Random(32)
     on = ",".join(
         [f"docker:{docker_host.image(image)}", "network=none", *[f"mount={one}" for one in docker_host.mounts(image)]]
     )
@@ -96,7 +98,7 @@ def test_blows_at_a_container(root: Path, docker_host: Dockerd, image: str) -> N
         "client": lambda session: kill(*clients(session)),
         "holder here": lambda session: kill(near(session)),
         "everything there": lambda session: kill(*(one.pid for one in docker_host.processes())),
-        "something there": lambda session: kill(random.choice([one.pid for one in docker_host.processes()] or [0])),
+        "something there": lambda session: kill(*one_of(chance, docker_host.processes())),
     }
     rounds_of(root, on, blows, docker_host.containers)
 
@@ -105,15 +107,21 @@ def test_blows_at_a_container(root: Path, docker_host: Dockerd, image: str) -> N
 @pytest.mark.parametrize("kind", ["python", "bare"])
 def test_blows_at_a_host(root: Path, sshd: sshds.Sshd, kind: str) -> None:
     """The connection at its far and near end, and what holds the session there and here."""
+    chance = random.Random(33)
     host = "far" if kind == "python" else sshd.host("bash", bare=True)
     blows: dict[str, Callable[[Session], object]] = {
         "connection": lambda session: sshd.kill_connections(),
         "ssh": lambda session: kill(*clients(session)),
         "holder here": lambda session: kill(near(session)),
         "everything there": lambda session: kill(*(one.pid for one in sshd.running())),
-        "something there": lambda session: kill(random.choice([one.pid for one in sshd.running()] or [0])),
+        "something there": lambda session: kill(*one_of(chance, sshd.running())),
     }
     rounds_of(root, f"ssh:{host},config={sshd.config}", blows, lambda: [line(one) for one in sshd.running()])
+
+
+def one_of(chance: random.Random, processes: list[psutil.Process]) -> list[int]:
+    """The pid of one of them, if there is any."""
+    return [process.pid for process in chance.sample(processes, min(1, len(processes)))]
 
 
 def line(process: psutil.Process) -> str:

@@ -11,8 +11,8 @@ from dockers import Dockerd
 
 sshd, dockerd, docker_host = sshds.sshd, dockers.dockerd, dockers.docker_host
 # Seconds until an answer from there, on a machine that may be busy.
-REPLY = 20.0
-FILES = "mkdir -p /tmp/far_completion && cd /tmp/far_completion && echo >only_there && corpus_v=1"
+REPLY = 30.0
+FILES = "cd $(mktemp -d) && echo >only_there && corpus_v=1"
 
 
 def matches(kernel: LiveKernel, cell: str) -> list[str]:
@@ -29,7 +29,7 @@ def matches(kernel: LiveKernel, cell: str) -> list[str]:
 def test_a_cell_is_completed_where_it_runs(kernel: LiveKernel, sshd: sshds.Sshd, docker_host: Dockerd) -> None:
     kernel.run(f"import os; os.environ['DOCKER_HOST'] = {docker_host.host!r}")
     patient = "m = get_ipython().magics_manager.registry['SessionMagics']; m.complete('%session ', 9)\n"
-    kernel.run(f"{patient}m._completer._shells._limit = 8")
+    kernel.run(f"{patient}m._completer._shells._limit = {REPLY}")
     places = {"over": f"ssh:far,config={sshd.config}", "within": f"docker:{docker_host.image('busybox')},network=none"}
     try:
         for name, place in places.items():
@@ -37,7 +37,7 @@ def test_a_cell_is_completed_where_it_runs(kernel: LiveKernel, sshd: sshds.Sshd,
             assert kernel.run(f"%%sh_session {name} --on {place}\n{FILES}").status == "ok"
             assert matches(kernel, f"%%sh_session {name}\ncat only") == ["only_there"]
             assert matches(kernel, f"%%sh_session {name}\necho $corpus_") == ["corpus_v"]
-            kernel.run(f"%%sh_session {name}\nrm -r /tmp/far_completion")
+            kernel.run(f'%%sh_session {name}\nrm -r "$PWD"')
             kernel.run(f"%session stop {name}")
             assert matches(kernel, f"%%sh_session {name}\nls /et") == []
         assert matches(kernel, "%%sh_session over --on local\nls /et") == ["etc/"]

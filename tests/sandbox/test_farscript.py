@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from session_magics.holder.farscript import CONTROL, TAG, escaped
@@ -18,7 +18,7 @@ SHELLS = [words for words in (["bash"], ["dash"], ["busybox", "sh"]) if shutil.w
 
 
 @pytest.mark.parametrize("words", SHELLS, ids="-".join)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(pieces=st.lists(st.one_of(st.binary(), st.text(" \t\\a0'\n").map(str.encode)), max_size=20))
 def test_a_line_carries_all_bytes(words: list[str], pieces: list[bytes]) -> None:
     lines = b"".join(b"D 0 - %s\n" % escaped(one) for one in pieces)

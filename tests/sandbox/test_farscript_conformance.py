@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 
 import sshds
 from farplaces import NextDoor, PlacedBackend
-from rounds import some
+from rounds import some, until_state
 from session_magics.model import Lost
 from session_magics.registry import Registry
 from session_magics.sandbox import Probe
@@ -55,8 +54,5 @@ def test_a_killed_connection_is_a_loss_and_leaves_nothing(root: Path, sshd: sshd
         with session.link() as link:
             link.run("sleep 100")
             assert sshd.kill_connections()
-            deadline = time.monotonic() + 5.0
-            while not isinstance(session.state(), Lost):
-                assert time.monotonic() < deadline, session.state()
-                time.sleep(0.01)
+            until_state(session, Lost)
     assert sshd.left() == []

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 import leaks
-from rounds import until
+from rounds import DEADLINE, until
 from session_magics import Registry, Running
 from session_magics.errors import SandboxError, UsageMistake
 from session_magics.holder.trees import RUN
@@ -34,6 +34,9 @@ def sandbox(tmp_path: Path) -> Iterator[LocalSandbox]:
     assert list(tmp_path.iterdir()) == []
     assert leaks.leaked(tmp_path, before) == []
 
+
+# Seconds for a program that does not end: more than a Python takes to begin, on a machine that is busy.
+TIME = 3.0
 
 ROWS = {
     "an_exit_status_is_a_result": "A4",
@@ -98,9 +101,9 @@ def escaping(word: str) -> Command:
 
 def test_a_timeout_kills_what_has_left_the_group_and_its_parent(sandbox: LocalSandbox, word: str) -> None:
     began = time.monotonic()
-    result = sandbox.exec(escaping(word), timeout=1)
+    result = sandbox.exec(escaping(word), timeout=TIME)
     assert (result.timed_out, result.code, result.stdout) == (True, -signal.SIGKILL, b"up\n")
-    assert 1 <= time.monotonic() - began < 10  # and not the minute that the program takes
+    assert TIME <= time.monotonic() - began < TIME + DEADLINE  # and not the minute that the program takes
     assert marked(word) == []
 
 
@@ -141,12 +144,16 @@ def test_a_kill_ends_what_forks_away_from_its_parents_all_the_time(sandbox: Loca
     process.stdout.close()
 
 
-def test_a_timeout_leaves_sessions_that_were_started_alone(sandbox: LocalSandbox, root: Path) -> None:
+def test_a_kill_leaves_sessions_that_were_started_alone(sandbox: LocalSandbox, root: Path) -> None:
     script = f"{sys.executable} -m session_magics start inside sleep 60 && sleep 60"
-    result = sandbox.exec(Command(("sh", "-c", script)), timeout=3)
+    process = sandbox.start_process(Command(("sh", "-c", script)))
+    assert b"inside running" in process.stdout.readline()
+    process.kill()
+    process.stdin.close()
+    process.stdout.close()
     session = Registry(root).get("inside")
     try:
-        assert (result.timed_out, b"inside running" in result.stdout) == (True, True)
+        assert process.wait() == -signal.SIGKILL
         assert isinstance(session.state(), Running)
     finally:
         session.stop(now=True)
@@ -202,7 +209,7 @@ def test_a_job_that_goes_on_writing_holds_up_nobody(sandbox: LocalSandbox) -> No
     began = time.monotonic()
     result = sandbox.exec(Command(("sh", "-c", "(while echo x; do sleep 0.01; done) & echo done")))
     assert (result.code, b"done\n" in result.stdout) == (0, True)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < DEADLINE
 
 
 def test_only_named_variables_are_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,7 +52,7 @@ def shown(values: list[str], env: dict[str, str]) -> tuple[Command, bytes]:
     return Command(program, env=dict(env)), b"\0".join(map(os.fsencode, [*values, *env.values()]))
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(words | raw, max_size=4), st.dictionaries(names, words | raw, max_size=3))
 @example([HARD, "", " ", "-n", "\n", "'", "\\", "!"], {"ONE": HARD})
 def test_words_and_variables_get_through_a_login_shell(
@@ -62,7 +62,7 @@ def test_words_and_variables_get_through_a_login_shell(
     assert through(login_shell, login_line(executing(command), {"MARK": "one"})) == wanted
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(words | raw, max_size=4), st.binary(max_size=200))
 @example([HARD], bytes(range(256)))
 def test_a_line_of_input_is_a_script_and_the_rest_is_the_programs(
@@ -73,7 +73,7 @@ def test_a_line_of_input_is_a_script_and_the_rest_is_the_programs(
     assert found == b"".join(os.fsencode(value) + b"\0" for value in values or [""]) + rest
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(words | raw, min_size=1))
 @example([HARD])
 def test_no_shell_sees_a_character_that_it_may_treat_specially(values: list[str]) -> None:

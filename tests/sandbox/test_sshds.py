@@ -15,7 +15,7 @@ sshd = sshds.sshd
 
 def ssh(server: sshds.Sshd, host: str, line: str) -> subprocess.CompletedProcess[str]:
     command = ["ssh", "-F", str(server.config), "-o", "BatchMode=yes", host, line]
-    return subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=20)
+    return subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=sshds.LIMIT)
 
 
 @pytest.mark.parametrize("host", ["far", "jumped"])
@@ -44,7 +44,7 @@ def test_hosts_that_fail(sshd: sshds.Sshd, host: str) -> None:
 
 def test_what_is_left_is_seen(sshd: sshds.Sshd) -> None:
     ssh(sshd, "far", "setsid sleep 100 >/dev/null 2>&1 </dev/null &")
-    found = sshd.left()
+    found = sshd.left(0.1)
     for process in sshd.running():
         leaks.kill(process)
     assert [line.endswith("sleep 100") for line in found] == [True]
@@ -58,6 +58,7 @@ def test_connections_are_dropped(sshd: sshds.Sshd) -> None:
         deadline = time.monotonic() + sshds.LIMIT
         while not up.exists():
             assert client.poll() is None and time.monotonic() < deadline
+            time.sleep(sshds.STEP)
         assert sshd.kill_connections() > 0
-        assert client.wait(10) == 255
+        assert client.wait(sshds.LIMIT) == 255
     assert sshd.left() == []

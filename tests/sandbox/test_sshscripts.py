@@ -18,7 +18,9 @@ from session_magics.model import Command
 from session_magics.sandbox.sshscripts import run_line, run_script, watchdog_line
 
 MARK = "mark0123456789"
-LIMIT = 20
+LIMIT = 30
+# Two commands, known by nobody else on this machine.
+ONE, OTHER = (f"run-{os.urandom(8).hex()}" for _ in range(2))
 
 
 @pytest.fixture(params=["dash", "bash", "busybox"])
@@ -113,10 +115,10 @@ def marked(run: str) -> subprocess.Popen[bytes]:
 
 def test_the_watchdog_kills_on_demand(watchdog: subprocess.Popen[bytes]) -> None:
     assert watchdog.stdin is not None and watchdog.stdout is not None
-    with marked("run1") as one, marked("run2") as other:
-        watchdog.stdin.write(f"begin run1\nbegin run2\nkill run1 {one.pid}\n".encode())
+    with marked(ONE) as one, marked(OTHER) as other:
+        watchdog.stdin.write(f"begin {ONE}\nbegin {OTHER}\nkill {ONE} {one.pid}\n".encode())
         watchdog.stdin.flush()
-        assert watchdog.stdout.readline() == b"killed run1\n"
+        assert watchdog.stdout.readline() == f"killed {ONE}\n".encode()
         assert one.wait(LIMIT) == -signal.SIGKILL
         assert one.stdout is not None and one.stdout.read() == b""  # nobody has it open any more
         assert other.poll() is None
@@ -127,13 +129,13 @@ def test_the_watchdog_kills_on_demand(watchdog: subprocess.Popen[bytes]) -> None
 
 def test_the_watchdog_leaves_alone_what_has_ended(watchdog: subprocess.Popen[bytes]) -> None:
     assert watchdog.stdin is not None
-    with marked("run2") as left, marked("run1") as killed:
-        watchdog.stdin.write(b"begin run2\nbegin run1\nend run2\n")
+    with marked(OTHER) as left, marked(ONE) as killed:
+        watchdog.stdin.write(f"begin {OTHER}\nbegin {ONE}\nend {OTHER}\n".encode())
         watchdog.stdin.close()
         assert killed.wait(LIMIT) == -signal.SIGKILL
         assert watchdog.wait(LIMIT) == 0
         assert left.poll() is None
         os.killpg(left.pid, signal.SIGKILL)
         for process in psutil.process_iter():
-            if leaks.carries(process, {f"{RUN}=run2"}, Path("/nowhere")):
+            if leaks.carries(process, {f"{RUN}={OTHER}"}, Path("/nowhere")):
                 process.kill()
