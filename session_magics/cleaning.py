@@ -14,7 +14,7 @@ from session_magics.model import Exited, FailedToStart, SessionInfo
 from session_magics.registry import Registry
 from session_magics.starting import owner_process
 
-JUST_ENDED = 1.0
+JUST_ENDED = 5.0
 """Seconds after a program's end in which its holder may only be about to go; it takes some 0.005."""
 
 

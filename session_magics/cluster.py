@@ -26,7 +26,7 @@ CONNECT_LIMIT = 5.0
 """Seconds for the controller to answer: it takes 5 ms here, and some hundred through a tunnel."""
 ANSWER_LIMIT = 5.0
 """Seconds for an engine to answer, beyond those that the thing asked for takes: one that is idle needs 5 ms."""
-FORGET_LIMIT = 1.0
+FORGET_LIMIT = 3.0
 """Seconds for an engine to agree that it forgets a request: it does so beside other work, within some 6 ms."""
 LOOK = 0.5
 """Seconds between looks at whether an engine that is waited for is still known to the controller."""

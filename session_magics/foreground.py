@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from session_magics import text
+from session_magics.backends import Waiting
 from session_magics.errors import SessionError, SessionNotRunning
 from session_magics.interrupts import Interrupts
 from session_magics.model import CellResult
@@ -31,8 +32,9 @@ SAME_PRESS = 0.25
 """Seconds in which further interrupts are the same gesture: a double click is not to kill what the first one ends."""
 ASK_POLL = 0.05
 """Seconds between looks for an answer while a question is open."""
-LOOK_AGAIN = 0.05
-"""Seconds until a second look decides: a signal, such as that of a child's end, wakes a command from its read."""
+LOOK_AGAIN, LOOKS = 0.05, 6
+"""Seconds between looks, and how many in a row decide that a command reads no more: a signal, such as that of a child's
+end, wakes it from its read, which it goes back to once the processor is free."""
 EOF = "\x04"
 """What a front end sends for end-of-file."""
 PROMPT_BYTES = 2048
@@ -297,10 +299,7 @@ class Foreground:
         another question.
         """
         try:
-            state = self._cell.probe()
-            if state.kind == "no":
-                time.sleep(LOOK_AGAIN)
-                state = self._cell.probe()
+            state = self._looked(self._cell.probe())
             if state.kind == "no":
                 return "the command no longer waits for input"
             modes = (not state.echo, state.canonical)
@@ -312,6 +311,15 @@ class Foreground:
         except SessionError:
             return "the command no longer asks in the same way"
         return ""
+
+    def _looked(self, state: Waiting) -> Waiting:
+        """A state that is not only that of the moment in which a signal is taken."""
+        for _ in range(LOOKS - 1):
+            if state.kind != "no":
+                break
+            time.sleep(LOOK_AGAIN)
+            state = self._cell.probe()
+        return state
 
 
 def _typed(answer: str, *, canonical: bool) -> bytes:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from session_magics import text
 from session_magics.backends import Backend, Link
 from session_magics.backends.choice import abandoned
+from session_magics.backends.native import living_holder
 from session_magics.errors import (
     SessionNotRunning,
     SessionUnresponsive,
@@ -18,6 +19,8 @@ from session_magics.errors import (
     UsageMistake,
     WaitTimeout,
 )
+from session_magics.holder import trees
+from session_magics.holder.stop import NOBODY
 from session_magics.log import Event, EventReader, LogReader
 from session_magics.model import BackingOff, Exited, Running, SessionInfo, State, Unknown, check_size, describe
 from session_magics.news import NO_OFFSET, News
@@ -32,8 +35,8 @@ GRACE = 5.0
 """Seconds between asking a session's processes to end and forcing them."""
 LEAVING = 0.25
 """Seconds for a holder to go after its last answer; it takes 2 ms, unless something of the program lives on."""
-GOING = 2.0
-"""The same after a stop, when nothing lives that it could wait for: it may only be short of processor time."""
+GOING = 5.0
+"""The same where nothing lives that it could wait for: it may only be short of processor time."""
 LEAVING_STEP = 0.001
 
 
@@ -262,14 +265,20 @@ class Session:
 
         ``ended``: the program has, whether or not that is on record yet.
         """
-        deadline = time.monotonic() + limit
+        began = time.monotonic()
         while True:
             state = self.state()
-            leaving = isinstance(state, Unknown) or (isinstance(state, Exited) and state.background)
-            leaving = leaving or (ended and isinstance(state, Running))
-            if not leaving or time.monotonic() > deadline:
+            behind = isinstance(state, Exited) and state.background
+            leaving = behind or isinstance(state, Unknown) or (ended and isinstance(state, Running))
+            if leaving and time.monotonic() > began + limit:
+                leaving, limit = behind and limit < GOING and not self._holds_others(), GOING
+            if not leaving:
                 return state
             time.sleep(LEAVING_STEP)
+
+    def _holds_others(self) -> bool:
+        """Whether anything lives that the holder could wait for."""
+        return bool(trees.descendants(living_holder(self.directory) or NOBODY))
 
     def _over(self) -> bool:
         """Whether nothing of this session can live any more: the end of all is on record."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,11 +12,11 @@ import pytest
 
 import leaks
 from clusters import LocalCluster, local_cluster
+from held import carried_out as run
 from rounds import until
 from session_magics import Registry
-from terminals import CLI
 
-SOON = 15.0
+SOON = 30.0
 """Seconds within which anything is done that needs nobody's time limit: 0.3 on a machine that does nothing else."""
 
 
@@ -43,12 +42,6 @@ def cluster(shared: LocalCluster) -> Iterator[LocalCluster]:
     until(lambda: set(threading.enumerate()) <= threads, what=threading.enumerate)
     gc.collect()  # an error that the test has kept holds what it passed through
     until(lambda: leaks.descriptors() <= files, what=lambda: leaks.descriptors() - files)
-
-
-def run(*words: str) -> tuple[int, str, str]:
-    """Status, standard output and standard error of one command line."""
-    done = subprocess.run((*CLI, *words), capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
-    return done.returncode, done.stdout, done.stderr
 
 
 def names() -> list[str]:

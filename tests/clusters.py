@@ -13,14 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 import leaks
 from session_magics.cluster import CLUSTER_VARIABLE, Cluster
 
 ENGINES = 4
-ENDS = 30.0  # seconds for a cluster to end
-# Seconds for the rest. An engine's nanny tries for three to tell a controller that has gone, and may stay for good: it
-# is IPython Parallel's, so it is killed here and is nobody's leak.
-NANNIES = 5.0
 # A process of its own starts it, and ends it when its input is closed: also when the tests are killed.
 KEEPER = f"""
 import sys, ipyparallel
@@ -59,6 +57,23 @@ class LocalCluster:
         return ipyparallel.Client(str(file))
 
 
+def end(keeper: subprocess.Popen[bytes], root: Path) -> list[str]:
+    """End the cluster by force, as its own stop takes seconds; what is left that is not IPython Parallel's."""
+    keeper.kill()
+    keeper.communicate()
+    ours = [one for one in leaks.processes_of(root) if not is_theirs(one)]
+    for process in filter(is_theirs, leaks.processes_of(root)):
+        leaks.kill(process)
+    found = list(map(leaks.describe, leaks.outlived(ours)))
+    for process in leaks.processes_of(root):
+        leaks.kill(process)
+    return found
+
+
+def is_theirs(process: psutil.Process) -> bool:
+    return "ipyparallel" in leaks.describe(process)
+
+
 @contextmanager
 def local_cluster() -> Iterator[LocalCluster]:
     """The cluster, with this process's environment changed so that it is the default one. It leaves no process."""
@@ -81,13 +96,7 @@ def local_cluster() -> Iterator[LocalCluster]:
         assert b"ready\n" in iter(keeper.stdout.readline, b""), "the cluster did not come up"
         yield LocalCluster(root, ipython)
     finally:
-        keeper.stdin.close()
-        keeper.wait(ENDS)
-        keeper.stdout.close()
-        left = leaks.outlived(leaks.processes_of(root), NANNIES)
-        found = [line for line in map(leaks.describe, left) if not line.endswith("ipyparallel.engine.nanny")]
-        for process in left:
-            leaks.kill(process)
+        found = end(keeper, root)
         for name, value in before.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})
         shutil.rmtree(home, ignore_errors=True)

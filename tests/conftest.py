@@ -13,12 +13,14 @@ from pathlib import Path
 from types import MappingProxyType
 
 import pytest
+from hypothesis import HealthCheck, settings
 from jupyter_core.utils import ensure_event_loop
 
 import disks
 import leaks
 import registries
 from cell_kernel import Kernel
+from rounds import rounds
 from score_cells import Record
 
 fake, real, disk, mount_disk = registries.fake, registries.real, disks.disk, disks.mount_disk
@@ -35,6 +37,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--full"):
         os.environ["SESSION_MAGICS_FULL"] = "1"  # before the modules of tests, which ask for it, are imported
+    # How long an example takes says nothing of it on a machine with other work. A usual run tries the same examples
+    # each time; new ones are for those who ask for many.
+    full = bool(rounds(0, 1))
+    settings.register_profile(
+        "tests", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=not full, print_blob=full
+    )
+    settings.load_profile("tests")
     # A run in the background ignores some signals, and what tests start would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGQUIT, signal.SIGHUP):

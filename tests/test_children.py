@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from rounds import until, until_state
+from held import record, stopped
+from rounds import DEADLINE, until, until_state
 from session_magics import (
     Command,
     Exited,
@@ -36,6 +37,13 @@ def pair(real: Registry) -> tuple[Session, Session]:
     return real.start("a", SLEEP), real.start("b", SLEEP, parent="a")
 
 
+def send(session: Session, number: int) -> None:
+    """Send a signal to the program of a session that runs."""
+    pid = session.info().pid
+    assert pid, session.state()
+    os.kill(pid, number)
+
+
 def call(real: Registry, line: str) -> Any:
     return Verbs(real, lambda text: None).call(parse_verb(line))
 
@@ -48,7 +56,7 @@ def test_a_stop_of_the_parent_has_stopped_the_child(real: Registry, pair: tuple[
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_c5_the_end_of_the_parent_ends_the_child_with_nobody_there(pair: tuple[Session, Session], number: int) -> None:
     parent, child = pair
-    os.kill(parent.info().pid or 0, number)
+    send(parent, number)
     state = until_state(child, Exited)
     assert isinstance(state, Exited) and state.signal == signal.SIGTERM
 
@@ -80,7 +88,7 @@ def test_a_restart_of_the_parent_stops_the_child_and_a_restart_of_the_child_watc
 def test_c1_remove_refuses_while_a_child_runs_and_takes_ended_ones_along(
     real: Registry, pair: tuple[Session, Session]
 ) -> None:
-    os.kill(pair[0].info().pid or 0, signal.SIGSTOP)  # so that nothing of it goes by itself
+    send(pair[0], signal.SIGSTOP)  # so that nothing of it goes by itself
     with pytest.raises(SessionExists, match=r"^session 'a' cannot be removed \(b, which ends with it, still"):
         real.remove("a")
     with pytest.raises(SessionExists, match=r"^session 'b' cannot be removed \(running\): stop it, or remove --force$"):
@@ -95,10 +103,9 @@ def test_c1_remove_refuses_while_a_child_runs_and_takes_ended_ones_along(
 
 def test_remove_refuses_while_a_child_still_runs_after_the_parent(real: Registry) -> None:
     parent = real.start("a", SLEEP)
-    child = real.start("b", STUBBORN, parent="a")
-    child.wait_for("ready", 10)
-    parent.stop()
-    if child.info().running:  # for the second between asking and forcing
+    child = real.start("b", SLEEP, parent="a")
+    with stopped(record(child).holder):  # or else it goes a second later
+        parent.stop()
         with pytest.raises(SessionExists, match="b, which ends with it, still running"):
             real.remove("a")
     until_state(child, Exited)
@@ -139,7 +146,7 @@ def test_c11_a_terminal_child_is_a_shell_in_the_directory_of_its_parent(
     real.start("a", Command(("sleep", "1000"), str(tmp_path)))
     child = call(real, "shell a")
     child.send("pwd; echo in the shell\r")
-    child.wait_for(rf"{tmp_path}\s+in the shell", 10)
+    child.wait_for(rf"{tmp_path}\s+in the shell", DEADLINE)
     assert child.name == "a-shell" and child.info().argv[0] == "/bin/sh"
 
 
@@ -155,14 +162,14 @@ def test_a_shell_at_its_prompt_ends_without_force(
     real.start("a", SLEEP)
     child = call(real, "shell a")
     child.send("echo re''ady\r")
-    child.wait_for("ready", 10)
+    child.wait_for("ready", DEADLINE)
     ended = child.stop()
     assert isinstance(ended, Exited) and ended.signal != signal.SIGKILL
 
 
 def test_a_shell_that_somebody_started_ends_without_force_too(real: Registry) -> None:
     session = real.start("a", Command(("bash", "--norc")))
-    session.wait_for(r"\$|#", 10)
+    session.wait_for(r"\$|#", DEADLINE)
     ended = session.stop()
     assert isinstance(ended, Exited) and ended.signal == signal.SIGHUP
 
@@ -170,7 +177,7 @@ def test_a_shell_that_somebody_started_ends_without_force_too(real: Registry) ->
 def test_a_shell_with_a_script_is_asked_as_any_program(real: Registry) -> None:
     script = "trap 'echo tidied; exit 7' TERM; echo ready; while :; do sleep 0.1; done"
     session = real.start("a", Command(("bash", "-c", script)))
-    session.wait_for("ready", 10)
+    session.wait_for("ready", DEADLINE)
     ended = session.stop()
     assert isinstance(ended, Exited) and ended.code == 7 and session.tail(1) == "tidied"
 
@@ -241,19 +248,19 @@ def three(real: Registry) -> tuple[Session, Session, Session]:
 
 
 def test_a_stop_has_stopped_the_children_of_children(real: Registry, three: tuple[Session, ...]) -> None:
-    three[2].wait_for("ready", 10)
+    three[2].wait_for("ready", DEADLINE)
     call(real, "stop a --grace 0.2")
     assert [isinstance(session.state(), Exited) for session in three] == [True, True, True]
 
 
 def test_remove_refuses_while_the_child_of_a_child_runs(real: Registry, three: tuple[Session, ...]) -> None:
-    three[2].wait_for("ready", 10)
-    for session in three[:2]:
-        os.kill(session.info().pid or 0, signal.SIGKILL)
-        until_state(session, Exited)
-    assert three[2].info().running  # for the second between asking and forcing
-    with pytest.raises(SessionExists, match=r"c, which ends? with it, still running"):
-        real.remove("a")
+    with stopped(record(three[2]).holder):  # or else it goes a second later
+        send(three[0], signal.SIGKILL)
+        for session in three[:2]:
+            until_state(session, Exited)
+            session.settled()
+        with pytest.raises(SessionExists, match=r"c, which ends with it, still running"):
+            real.remove("a")
     until_state(three[2], Exited)
     three[2].settled()
     real.remove("a")
@@ -281,9 +288,8 @@ def test_clean_tells_of_all_that_it_removes(real: Registry, pair: tuple[Session,
 
 def test_a_child_is_not_started_again_by_a_holder_whose_parent_has_ended(real: Registry) -> None:
     parent, child = real.start("a", SLEEP), real.start("b", STUBBORN, parent="a")
-    child.wait_for("ready", 10)
-    parent.stop()
-    assert child.info().running  # for the second between asking and forcing
+    child.wait_for("ready", DEADLINE)
+    parent.stop()  # the child has a second between asking and forcing
     with pytest.raises(SessionNotRunning, match="session 'a'"):
         real.restart("b")
     assert not child.info().running
@@ -291,7 +297,7 @@ def test_a_child_is_not_started_again_by_a_holder_whose_parent_has_ended(real: R
 
 def test_a_child_that_is_restarted_while_it_ends_with_its_parent_watches_the_new_one(real: Registry) -> None:
     parent, child = real.start("a", SLEEP), real.start("b", STUBBORN, parent="a")
-    child.wait_for("ready", 10)
+    child.wait_for("ready", DEADLINE)
     real.restart("a")
     real.restart("b")
     assert child.info().running
@@ -325,6 +331,6 @@ def test_c11_the_shell_next_to_a_session_ends_as_soon_as_it_is_asked(
     real.start("a", SLEEP)
     child = real.child_shell("a")
     child.send("echo $((6 * 7))\r")
-    child.wait_for("42", 10)
+    child.wait_for("^42$", DEADLINE)
     state = child.stop()
     assert isinstance(state, Exited) and state.signal != signal.SIGKILL

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rounds import until
+from rounds import DEADLINE, until
 from session_magics import Command, Exited, Lost, Registry, Running, SessionInfo, StartFailed, Unknown
 from session_magics.cleaning import clean, cleanable, disk_bytes
+from session_magics.session import LEAVING
 
 ENDED = st.builds(lambda at: Exited(0, None, at), st.floats(0, 1000))
 OTHERS = st.sampled_from([Running(1, 0.0), Lost("holder killed"), Unknown("no access"), Exited(0, None, 5.0, True)])
@@ -50,7 +53,7 @@ def test_what_stays_keeps_to_the_limits(
 def ended(registry: Registry, name: str, *argv: str) -> SessionInfo:
     """A session that has ended, holder included."""
     session = registry.start(name, Command(argv))
-    session.wait(10)
+    session.wait(DEADLINE)
     until(lambda: session.settled() and not session.info().state.background)  # type: ignore[union-attr]
     return session.info()
 
@@ -95,7 +98,22 @@ def test_the_size_is_that_on_disk(real: Registry) -> None:
     assert clean(real, total=size - 1) == ["one"]
 
 
+def test_a_holder_that_is_slow_to_go_is_waited_for(real: Registry) -> None:
+    """Where nothing lives that it could wait for; by then the end is on record."""
+    session = real.start("one", Command(("true",)))
+    session.wait(DEADLINE)
+    session.settled()
+    with open(session.directory / "alive", "rb+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert session.state().background  # type: ignore[union-attr]
+        slow = threading.Timer(3 * LEAVING, fcntl.flock, (file, fcntl.LOCK_UN))
+        slow.start()
+        real.remove("one")
+        slow.join()
+    assert real.infos() == []
+
+
 def test_what_was_waited_for_goes_although_its_holder_is_only_about_to(real: Registry) -> None:
     for _ in range(10):
-        real.start("one", Command(("true",))).wait(10)
+        real.start("one", Command(("true",))).wait(DEADLINE)
         assert clean(real) == ["one"]

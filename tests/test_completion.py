@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rounds import sessions
+from rounds import DEADLINE, sessions
 from session_magics import Command, Registry, SessionInfo
 from session_magics.cli.completion import answer, script
 from session_magics.cli.words import VERBS
@@ -27,7 +27,7 @@ def registry(root: Path) -> Iterator[Registry]:
     with sessions(root) as registry:
         registry.start("web-one", Command(("sleep", "1000")), labels={"crew": "a"})
         registry.start("web-two", Command(("sleep", "1000")), labels={"crew": "b"})
-        registry.start("done", Command(("true",))).wait(10)
+        registry.start("done", Command(("true",))).wait(DEADLINE)
         yield registry
         if registry.find("main"):
             registry.remove("main", force=True)

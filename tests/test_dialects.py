@@ -144,11 +144,12 @@ def test_fish_key_bindings_may_change(fish: Talk, text: str) -> None:
 
 @needs_fish
 def test_fish_typed_text_that_nobody_read_is_no_command(fish: Talk, home: Path) -> None:
-    cell = fish.session.cell("sleep 0.3")
+    cell = fish.session.cell("while not test -e go; sleep 0.02; end")
     try:
         while cell.begin is None:
             cell.receive(1)
         cell.send(b"touch made\n\x1e\x1f")
+        (home / "go").touch()
         while cell.result is None:
             cell.receive(1)
     finally:
@@ -269,14 +270,20 @@ def test_bash_traps_and_traces_see_the_cell_and_nothing_of_ours(
 # ---------------------------------------------------------------- all
 
 
+def ready_after(root: Path, shell: str) -> float:
+    """Seconds from the start of a shell to the end of its first cell."""
+    began = time.monotonic()
+    with talk(root, shell) as say:
+        assert say("echo a") == (0, b"a\n")
+        return time.monotonic() - began
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "dash", "fish"])
 def test_a_shell_is_ready_within_moments(root: Path, shell: str) -> None:
     if not shutil.which(shell):
         pytest.skip(f"{shell} is not installed")
-    began = time.monotonic()
-    with talk(root, shell) as say:
-        assert say("echo a") == (0, b"a\n")
-        assert time.monotonic() - began < 2  # 0.1 on a quiet machine
+    # 0.1 on a quiet machine; other work may hold up one or another.
+    assert any(ready_after(root, shell) < 2 for _ in range(5))
 
 
 @pytest.mark.parametrize("name", ["bash", "zsh", "sh", "fish", "tcsh"])

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import clustered
 from clustered import SOON, busy, names, run
 from clusters import LocalCluster
+from held import command_line
 from rounds import until
 from session_magics import Command, Registry, SessionExists, SessionNotFound, UsageMistake, WaitTimeout
 from session_magics import engines as far
@@ -173,7 +174,7 @@ def test_sessions_of_engines_from_python(cluster: LocalCluster) -> None:
     assert repr(session) == f"<Session api@engine:1 running pid={session.info().pid}>"
     with pytest.raises(SessionExists, match="engine 0: session 'api' exists"):
         far.start(0, "api", Command(("ls",)))
-    assert session.wait_for("up", 5) == "up"
+    assert session.wait_for("up", SOON) == "up"
     session.resize(30, 90)
     assert session.info().size == (30, 90)
     with pytest.raises(WaitTimeout):
@@ -192,7 +193,8 @@ def test_a_port_is_waited_for(cluster: LocalCluster) -> None:
     listen = "import socket, time; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True)"
     listen += "; time.sleep(1000)"
     session = far.start(2, "srv", Command((sys.executable, "-c", listen)))
-    assert session.wait_port(timeout=10) == int(session.tail(1))
+    port = session.wait_port(timeout=SOON)
+    assert session.wait_for(r"^\d+\n", SOON) == f"{port}\n"
     with pytest.raises(WaitTimeout):
         session.wait_port(1, 0.1)
 
@@ -204,9 +206,7 @@ def test_follow_gives_every_byte_and_leaves_the_engine_free(cluster: LocalCluste
     thread = threading.Thread(target=lambda: [got.extend(data) for data in session.follow(0)])
     thread.start()
     while thread.is_alive():
-        began = time.monotonic()
-        cluster.pid(2)
-        assert time.monotonic() - began < ANSWER_LIMIT
+        cluster.pid(2)  # an error if it does not come to that
         if got.endswith(b"end\r\n"):
             session.send("\r")
             thread.join(SOON)
@@ -238,7 +238,7 @@ def test_an_engine_that_hangs_is_one_line(cluster: LocalCluster) -> None:
     pid = cluster.pid(1)
     os.kill(pid, signal.SIGSTOP)
     try:
-        status, out, err = run("list", "--engines")
+        status, out, err = command_line("list", "--engines")  # a process of its own: a thread that waits for it stays
     finally:
         os.kill(pid, signal.SIGCONT)
     assert (status, out) == (0, "no sessions\n")

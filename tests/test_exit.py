@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rounds import alive, rounds, sessions, until_state
+from rounds import DEADLINE, alive, rounds, sessions, until_state
 from session_magics import (
     Command,
     Exited,
@@ -43,7 +43,7 @@ def registry(root: Path) -> Iterator[Registry]:
 def test_a_program_that_dies_of_a_signal_is_said_to(registry: Registry, name: str) -> None:
     number = getattr(signal, name)
     session = registry.start("victim", shell(f"echo last words; kill -{name[3:]} $$"))
-    assert session.wait(timeout=10) == -number
+    assert session.wait(timeout=DEADLINE) == -number
     state = session.state()
     assert isinstance(state, Exited)
     assert (state.code, state.signal) == (None, number)
@@ -72,8 +72,8 @@ def test_what_cannot_be_started_says_why_in_one_line_and_gives_its_name_back(
     session = registry.get("name")
     assert session.state() == FailedToStart(reason)
     with pytest.raises(SessionError, match="failed to start"):
-        session.wait(timeout=5)
-    assert registry.start("name", shell("exit 4")).wait(timeout=10) == 4
+        session.wait(timeout=DEADLINE)
+    assert registry.start("name", shell("exit 4")).wait(timeout=DEADLINE) == 4
 
 
 def test_a_program_that_is_gone_at_its_restart_is_said_to_be(registry: Registry, root: Path) -> None:
@@ -81,7 +81,7 @@ def test_a_program_that_is_gone_at_its_restart_is_said_to_be(registry: Registry,
     program.write_text("#!/bin/sh\necho up; sleep 1000\n")
     program.chmod(0o755)
     session = registry.start("name", Command((str(program),)))
-    session.wait_for("up", timeout=10)
+    session.wait_for("up", timeout=DEADLINE)
     program.unlink()
     with pytest.raises(SessionError, match="no such file or directory"):
         registry.restart("name")
@@ -98,7 +98,7 @@ def test_a_program_that_is_gone_when_its_ended_session_is_restarted_is_said_to_b
     program.write_text("#!/bin/sh\nexit 3\n")
     program.chmod(0o755)
     session = registry.start("name", Command((str(program),)))
-    assert session.wait(timeout=10) == 3
+    assert session.wait(timeout=DEADLINE) == 3
     program.unlink()
     with pytest.raises(StartFailed, match="no such file or directory"):
         registry.restart("name")

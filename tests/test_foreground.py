@@ -2,76 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import shutil
-import time
-from collections.abc import Callable, Iterator
+import signal
 from pathlib import Path
 
 import pytest
 
-import leaks
-from session_magics import CellCommandError, CellResult, Registry, Session, run_cell
-from session_magics.backends import Waiting
-from session_magics.foreground import EOF, Foreground
-from session_magics.interrupts import noticed
-from session_magics.run import Silent
+import persons
+from held import record
+from persons import Notices, Person, play
+from session_magics import CellCommandError, Session, foreground, run_cell
+from session_magics.foreground import EOF
 from session_magics.shell import Cell
 
 # Seconds in which a command that nobody can answer has ended, whatever it is.
-HEADLESS_LIMIT = 9.0
-SECRET = "hunter2-Zq9"
+HEADLESS_LIMIT = 30.0
 
-
-@pytest.fixture
-def session(root: Path) -> Iterator[Session]:
-    registry = Registry(root)
-    yield registry.shell("main", rc=False)
-    registry.stop_all(now=True)
-
-
-class Person:
-    """An Asker that answers at once, in order; an answer may be a function that is called when it is looked for."""
-
-    def __init__(self, *answers: str | Callable[[], str | None]) -> None:
-        self.asked: list[tuple[str, bool]] = []
-        self._answers = list(answers)
-        self._open = False
-
-    def ask(self, prompt: str, *, masked: bool) -> None:
-        assert not self._open, "a second question while the first one is open"
-        self.asked.append((prompt, masked))
-        self._open = True
-
-    def answer(self) -> str | None:
-        if not self._open or not self._answers:
-            return None
-        first = self._answers[0]
-        value = first() if callable(first) else first
-        if value is not None:
-            self._answers.pop(0)
-            self._open = False
-        return value
-
-
-class Notices(Silent):
-    """A sink that keeps our own lines, and what has come so far."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.output = b""
-
-    def advance(self, cell: Cell, upto: int) -> None:
-        self.output = cell.output()
-
-    def notice(self, line: str) -> None:
-        self.lines.append(line)
-
-
-def play(session: Session, body: str, person: Person | None, sink: Notices | None = None) -> tuple[str, CellResult]:
-    """Run a cell; its output and result."""
-    result = run_cell(session, body, asker=person, sink=sink, timeout=30, check=False)
-    return session.output(result.begin, result.end).decode(), result
+session = persons.session
 
 
 # ------------------------------------------------------------------ the question
@@ -114,7 +64,6 @@ def test_questions_in_a_row_are_asked_one_by_one(session: Session) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        "timeout --foreground 0.25 cat; sleep 0.5",  # too short to be certain
         "for i in 1 2 3 4 5 6 7; do echo $i; sleep 0.1; done; sleep 0.5",
         "sleep 0.7 | cat",
         "read x < <(sleep 0.7)",
@@ -129,6 +78,15 @@ def test_nothing_is_asked_on_a_guess(session: Session, body: str) -> None:
     assert person.asked == []
 
 
+def test_nothing_is_asked_for_a_read_that_is_too_short_to_be_certain(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(foreground, "CERTAIN", 5.0)  # a machine with other work may make the read longer
+    person = Person()
+    play(session, "timeout --foreground 0.5 cat; sleep 0.2", person)
+    assert person.asked == []
+
+
 def test_a_question_behind_much_output_is_asked_though_the_sink_is_slow(session: Session) -> None:
     class Slow(Notices):
         def due(self, now: float) -> float:
@@ -139,7 +97,7 @@ def test_a_question_behind_much_output_is_asked_though_the_sink_is_slow(session:
     assert person.asked == [("Name? ", False)]
     assert shown.endswith("Name? ans\n[ans]\n")
     assert b"Name? " in sink.output
-    assert result.duration < 5
+    assert result.returncode == 0
 
 
 # ------------------------------------------------------------------ the answer
@@ -166,6 +124,21 @@ def test_a_program_that_takes_single_keys_gets_no_enter(session: Session) -> Non
     assert shown == "y/n y why so\n[yso]\n"
 
 
+UNTIL = "until sleep 0.02; [ -e"
+
+
+def note_stale_questions(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    """Make a file once it was seen that the command does something else than it asked."""
+    seen = foreground._Question.seen
+
+    def noting(question: foreground._Question, *, waiting: bool) -> None:
+        seen(question, waiting=waiting)
+        if question.stale:
+            path.touch()
+
+    monkeypatch.setattr(foreground._Question, "seen", noting)
+
+
 # Which of the two it is depends on whether the next read has begun.
 GONE_ON = "the command (went on and asks something else|no longer waits for input): the answer was dropped"
 
@@ -173,22 +146,34 @@ GONE_ON = "the command (went on and asks something else|no longer waits for inpu
 @pytest.mark.parametrize(
     ("rest", "output", "notice"),
     [
-        ("touch on; sleep 0.5", "", "the command no longer waits for input: the answer was dropped"),
+        (f"touch on; {UNTIL} told ]; do :; done", "", "the command no longer waits for input: the answer was dropped"),
         ("touch on; read -p 'next? ' x; echo [$x]", "next? real\n[real]\n", GONE_ON),
         ("touch on; read -s -p 'next? ' x; echo [$x]", "next? [real]\n", GONE_ON),
-        ("echo; sleep 0.5; touch on; read x; echo [$x]", "\nreal\n[real]\n", GONE_ON),
+        (f"echo; {UNTIL} seen ]; do :; done; touch on; read x; echo [$x]", "\nreal\n[real]\n", GONE_ON),
         (":", "", "the question was not answered in time: an answer that comes now is dropped"),
     ],
     ids=["goes on", "next", "masked", "same place", "ends"],
 )
 def test_an_answer_that_comes_too_late_is_dropped(
-    session: Session, tmp_path: Path, rest: str, output: str, notice: str
+    session: Session, tmp_path: Path, rest: str, output: str, notice: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    note_stale_questions(monkeypatch, tmp_path / "seen")
+
     def late() -> str | None:
+        if (tmp_path / "reader").exists():  # the question is open: what asked gives up
+            pid = int((tmp_path / "reader").read_text())
+            (tmp_path / "reader").unlink()
+            os.kill(pid, signal.SIGALRM)
         return "late" if (tmp_path / "on").exists() else None
 
-    sink, person = Notices(), Person(late, "real")
-    body = f"cd {tmp_path}; printf 'first? '; timeout --foreground 0.6 cat; {rest}"
+    class Told(Notices):
+        def notice(self, line: str) -> None:
+            super().notice(line)
+            (tmp_path / "told").touch()
+
+    sink, person = Told(), Person(late, "real")
+    asks = "sh -c 'echo $$ >reader; exec timeout --foreground 60 cat'"
+    body = f"cd {tmp_path}; printf 'first? '; {asks}; {rest}"
     assert play(session, body, person, sink)[0] == "first? " + output
     assert len(sink.lines) == 1
     assert re.fullmatch(notice, sink.lines[0])
@@ -207,77 +192,6 @@ def test_lines_of_a_background_job_do_not_spoil_a_question(session: Session, tmp
     shown, _ = play(session, body, person, sink)
     assert shown.startswith("Name? job\nans\n[ans]\n")
     assert not sink.lines
-
-
-# ------------------------------------------------------------------ secrets
-
-
-def holds(root: Path, secret: str) -> list[str]:
-    """The files below the root that have the secret in them."""
-    return [str(path) for path in root.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        "read -s -p 'PW: ' x; [ ${#x} = 11 ] && echo ok",
-        "stty -echo; read -p 'PW: ' x; stty echo; [ ${#x} = 11 ] && echo ok",
-        """python3 -c 'import getpass; print("ok" if len(getpass.getpass()) == 11 else "no")'""",
-        "stty -echo -icanon; head -c 12 | wc -c >/dev/null; stty sane -onlcr; echo ok",
-    ],
-)
-def test_what_is_typed_at_a_masked_prompt_is_stored_nowhere(session: Session, root: Path, body: str) -> None:
-    person = Person(SECRET)
-    shown, _ = play(session, body, person)
-    assert [masked for _, masked in person.asked] == [True]
-    assert "ok" in shown
-    assert holds(root, SECRET) == []
-    play(session, f"echo {SECRET}", None)
-    assert holds(root, SECRET)  # or else the search finds nothing at all
-
-
-def test_a_secret_is_not_typed_where_the_echo_has_come_on(session: Session, root: Path, tmp_path: Path) -> None:
-    go, on = tmp_path / "go", tmp_path / "on"
-
-    def secret() -> str | None:
-        go.touch()
-        return SECRET if on.exists() else None
-
-    sink, person = Notices(), Person(secret, "visible")
-    switch = f"(trap '' TTOU; until [ -e {go} ]; do sleep 0.01; done; stty echo </dev/tty; touch {on}) &"
-    shown, _ = play(session, f"stty -echo; printf 'PW: '; {switch} read x; echo [$x]", person, sink)
-    assert [masked for _, masked in person.asked] == [True, False]
-    assert "[visible]" in shown
-    assert len(sink.lines) == 1
-    assert sink.lines[0].endswith("the answer was dropped")
-    assert holds(root, SECRET) == []
-
-
-def test_a_secret_is_not_typed_either_where_the_echo_comes_on_at_the_last_moment(
-    session: Session, root: Path, tmp_path: Path
-) -> None:
-    go, on = tmp_path / "go", tmp_path / "on"
-    switch = f"(trap '' TTOU; until [ -e {go} ]; do sleep 0.01; done; stty echo </dev/tty; touch {on}) &"
-    cell = session.cell(f"stty -echo; printf 'PW: '; {switch} read x; echo [$x]")
-    sink, person, probe = Notices(), Person(SECRET, "visible"), cell.probe
-
-    def look_and_be_late() -> Waiting:
-        state = probe()
-        if person.asked and not on.exists():  # the look before the answer is typed
-            go.touch()
-            while not on.exists():
-                time.sleep(0.005)
-        return state
-
-    cell.probe = look_and_be_late  # type: ignore[method-assign]
-    try:
-        with noticed() as interrupts:
-            Foreground(cell, sink, interrupts, asker=person, timeout=30).run()
-        assert b"[visible]" in cell.output()
-    finally:
-        cell.close()
-    assert sink.lines == ["the command no longer asks in the same way: the answer was dropped"]
-    assert holds(root, SECRET) == []
 
 
 # ------------------------------------------------------------------ nobody there
@@ -307,25 +221,23 @@ def test_where_nobody_can_answer_a_command_ends_and_the_error_says_why(session: 
 
 
 def test_what_reads_to_the_end_of_its_input_is_content_with_none(session: Session) -> None:
-    began = time.monotonic()
-    assert (
-        play(session, "cat; wc -c; python3 -c 'import sys; print(sys.stdin.read())'; echo end", None)[0] == "0\n\nend\n"
-    )
-    assert time.monotonic() - began < 5
+    body = "cat; wc -c; python3 -c 'import sys; print(sys.stdin.read())'; echo end"
+    shown, result = play(session, body, None)
+    assert (shown, result.returncode) == ("0\n\nend\n", 0)
 
 
 # ------------------------------------------------------------------ the end of it all
 
 
 def test_a_holder_that_is_killed_leaves_an_unknown_outcome_and_no_second_run(session: Session, tmp_path: Path) -> None:
-    ran = tmp_path / "ran"
+    ran, holder = tmp_path / "ran", record(session).holder
 
     class Killer(Notices):
         def advance(self, cell: Cell, upto: int) -> None:
             super().advance(cell, upto)
             if b"go" in self.output:
-                [holder] = [one for one in leaks.processes_of(session.directory.parent.parent) if "-I" in one.cmdline()]
-                holder.kill()
+                with contextlib.suppress(ProcessLookupError):  # the output came in two pieces
+                    os.kill(holder, signal.SIGKILL)
 
     with pytest.raises(CellCommandError, match="outcome is unknown"):
         run_cell(session, f"echo x >>{ran}; echo go; sleep 600", sink=Killer())

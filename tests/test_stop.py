@@ -295,7 +295,6 @@ def test_a_fork_bomb_is_killed(hold: Callable[..., Held]) -> None:
     outcome = held.stop()
     assert _exploding() == []
     assert outcome["survivors"] == []
-    assert outcome["seconds"] < 0.2 + stop.KILL_PATIENCE
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs a process of another user")

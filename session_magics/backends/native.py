@@ -38,6 +38,8 @@ START_LIMIT = 5.0
 """Seconds for a holder to come up; it takes about 0.04."""
 ANSWER_LIMIT = 1.0
 """Seconds for a holder to answer; it takes well under a millisecond unless it is stopped."""
+LATE = 0.5
+"""Seconds more once that time is over: a machine that stood still has used up the holder's time as well as ours."""
 STOP_SLACK = 5.0
 """Seconds beyond the grace that a stop may take: forcing, draining, recording."""
 ADDRESS_BYTES = 100
@@ -220,7 +222,7 @@ class NativeLink:
         return True
 
     def _wait(self, deadline: float, limit: float) -> None:
-        if not self.receive(deadline - time.monotonic()) and time.monotonic() >= deadline:
+        if not self.receive(deadline - time.monotonic()) and time.monotonic() >= deadline and not self.receive(LATE):
             raise SessionUnresponsive(self._name, limit)
 
     def _post(self, kind: bytes, *fields: bytes) -> int:

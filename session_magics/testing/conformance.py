@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import select
 import signal
 import threading
@@ -16,6 +17,8 @@ from session_magics.testing.behaviour import CELLS
 from session_magics.testing.fake import FakeBackend
 from session_magics.testing.rig import LIMIT, Rig, ended, outcome, raises, receive_until, same
 
+INSIST = 2.0
+"""Seconds within which interrupts get harder."""
 QUIET = 0.15
 """Seconds for which nothing must happen where nothing should."""
 
@@ -102,8 +105,13 @@ def an_interrupt_reaches_the_program(rig: Rig) -> None:
 def insisting_interrupts_are_harder(rig: Rig) -> None:
     """INT, TERM, KILL: a program that ignores the first two ends all the same."""
     with rig.started("stubborn") as session:
-        for _ in range(3):
-            session.interrupt()
+        in_time = False
+        while not in_time:  # they insist within two seconds, in which the machine may have been busy
+            began = time.monotonic()
+            with contextlib.suppress(SessionNotRunning):
+                for _ in range(3):
+                    session.interrupt()
+            in_time = time.monotonic() - began < INSIST
         same(ended(session).signal, signal.SIGKILL, "signal")
 
 
@@ -119,12 +127,12 @@ def a_stop_asks_first(rig: Rig) -> None:
 
 
 def a_stop_forces_after_the_grace(rig: Rig) -> None:
-    """Not before it and not long after."""
+    """Not before it, and without another limit."""
     with rig.started("stubborn") as session:
         began = time.monotonic()
         state = session.stop(0.3)
         same(isinstance(state, Exited) and state.signal, signal.SIGKILL, "signal")
-        same(0.25 < time.monotonic() - began < 3, True, f"stopped after {time.monotonic() - began:.2f} s, in time")
+        same(0.25 < time.monotonic() - began < LIMIT, True, f"stopped after {time.monotonic() - began:.2f} s, in time")
 
 
 def a_stop_now_cuts_a_grace_short(rig: Rig) -> None:

@@ -15,7 +15,7 @@ from session_magics.registry import Registry
 from session_magics.session import Session
 from session_magics.testing.behaviour import BEHAVIOURS
 
-LIMIT = 10.0
+LIMIT = 20.0
 """Seconds for anything that a check waits for; all of it takes milliseconds."""
 
 
@@ -48,7 +48,7 @@ class Rig:
         session = self.registry.start(f"check-{behaviour}", Command(self.argv(behaviour, *words)), **options)
         try:
             if ready:
-                session.wait_for("ready", LIMIT)
+                session.wait_for("ready\n", LIMIT)
             yield session
         finally:
             session.stop(now=True)

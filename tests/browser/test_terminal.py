@@ -149,3 +149,23 @@ def test_a_program_that_has_ended_gives_its_empty_rows_back(opened: Open) -> Non
     lab.wait_view(f"{height} < 7 && view.text() === wanted", "one\ntwo\n\nthree\nfour")
     lab.press("restart")
     lab.wait_view(f"{height} > 19")
+
+
+@BOTH
+def test_the_keyboard_stays_where_it_was_when_the_text_is_renewed(opened: Open) -> None:
+    # The view moves to another place of the page then, and what leaves the page for a moment loses the keyboard.
+    lab = opened(["%session start -- talk sh -c 'read x; echo over'"])
+    lab.run(1)
+    lab.focus()
+    lab.view("window.moved = view.el")
+    lab.type("\n")
+    lab.wait_bar("badge", "exited 0")
+    lab.wait_view("view.el !== window.moved")
+    lab.wait_view("document.activeElement === view.term.textarea")
+    lab.press("find")
+    lab.execute("get_ipython().run_line_magic('session', 'restart talk')")
+    lab.wait_view("view.model.get('facts').state === 'running'")
+    lab.view("window.moved = view.el")
+    lab.execute("get_ipython().run_line_magic('session', 'stop talk')")
+    lab.wait_view("view.el !== window.moved")
+    lab.wait_view("document.activeElement === view.find.field")

@@ -35,7 +35,9 @@ DROPPED = re.compile(  # variables that the kernel does not inherit from whoever
     r"|TMUX|STY|PYTHONSTARTUP|(LC|JPY|XDG|GIT|PYTEST|SESSION_MAGICS)_.*"
 )
 EOF_ANSWER = "\x04"  # how a Jupyter front-end says "end of file"
-GRACE = 5.0  # seconds for everything to be gone after the end of a kernel
+GRACE = 20.0  # seconds for everything to be gone after the end of a kernel
+IDLE_AFTER = 10.0  # seconds for idle to come after the reply: a flood may have driven it out
+ROUNDS = 20  # looks for what a kernel has left, which may be starting more
 LIVE = set()  # kernels to put away if the run itself is stopped
 
 
@@ -126,12 +128,10 @@ class Kernel:
         self.current, self.answers = rec, list(step.get("stdin", []))
         stops = list(as_list(step.get("interrupt_after", [])))
         self.records[client.execute(code, allow_stdin=step.get("allow_stdin", True))] = rec
-        while not (rec.reply and (rec.idle or time.monotonic() - rec.replied > 1.5)):
+        while not (rec.reply and (rec.idle or time.monotonic() - rec.replied > IDLE_AFTER)):
             rec.elapsed = time.monotonic() - rec.start
-            if rec.elapsed > limit:
-                rec.trouble = f"not finished after {limit:g} s"
-            elif rec.idle and not rec.reply and time.monotonic() - rec.idle > 1.5:
-                rec.trouble = "idle, but no execute_reply"
+            if not rec.reply and rec.elapsed > limit:
+                rec.trouble = f"{'idle, but no execute_reply' if rec.idle else 'not finished'} after {limit:g} s"
             elif not self.manager.is_alive():
                 rec.trouble = "the kernel died"
             if rec.trouble:
@@ -144,7 +144,7 @@ class Kernel:
                 deadline = time.monotonic() + 0.5  # a flood on one channel must not starve the others
                 while channel.msg_ready() and time.monotonic() < deadline:
                     handler(channel.get_msg(timeout=0))
-        rec.elapsed = time.monotonic() - rec.start
+        rec.elapsed = rec.replied - rec.start
         return rec
 
     def _shell(self, msg):
@@ -197,6 +197,15 @@ class Kernel:
                 pass  # gone meanwhile, or not ours
         return found
 
+    def kill_all(self, found):
+        """Kill these, and what they have started meanwhile."""
+        for _ in range(ROUNDS):
+            for pid, _ in found:
+                with suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+            if not (found := found and self.tagged()):
+                break
+
     def stop(self, how="now"):
         """End the kernel ("now", "shutdown" or "kill"); return the command lines that outlive the last two."""
         LIVE.discard(self)
@@ -211,8 +220,6 @@ class Kernel:
         end = time.monotonic() + (0 if how == "now" else GRACE)
         while (left := self.tagged()) and time.monotonic() < end:
             time.sleep(0.2)
-        for pid, _ in left:
-            with suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
+        self.kill_all(left)
         shutil.rmtree(self.root, ignore_errors=True)
         return [] if how == "now" else [line.strip() for _, line in left]

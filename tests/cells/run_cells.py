@@ -27,7 +27,7 @@ import time
 import xml.etree.ElementTree as ET
 
 from cell_kernel import LIVE, TARGETS, Kernel
-from score_cells import HEALTH, LIMIT, check, load, unsupported
+from score_cells import HEALTH, check, load, most, unsupported
 
 OURS = ("session", "shell-kernel")  # targets that know the magic
 SHELLS = ("bash-kernel", "shell-kernel")  # kernels whose cells are shell
@@ -69,7 +69,7 @@ def run_steps(case, kernel, opts):
         if code is None:
             continue
         time.sleep(step.get("pause", 0))
-        rec = kernel.execute(code, want.get("within", LIMIT) * opts.slack + 1, step)
+        rec = kernel.execute(code, most(want, opts.slack) + 1, step)
         if rec.trouble:
             return [f"{label}: {rec.trouble}; so far {rec.text()[-80:]!r}"]
         done.append((label, want, rec))

@@ -1,13 +1,14 @@
 // What the page loads once: the views of all our widgets.
 
 import { finalise } from "./finalise.js";
+import { Keyboard } from "./keyboard.js";
 import { sameModel } from "./model.js";
 import { PlayerView } from "./player.js";
 import { TableView } from "./table.js";
 import { TerminalView } from "./terminal.js";
 
-/** Views that are not closed. @type {Set<PlayerView | TableView | TerminalView>} */
-const open = new Set();
+/** Views that are not closed. @type {Map<PlayerView | TableView | TerminalView, Keyboard>} */
+const open = new Map();
 const KINDS = { table: TableView, player: PlayerView };
 
 /**
@@ -16,10 +17,12 @@ const KINDS = { table: TableView, player: PlayerView };
  * @param {{model: import("./model.js").Model, el: HTMLElement}} context
  */
 export function render({ model, el }) {
-  const left = [...open].find((one) => sameModel(one.model, model) && !one.el.isConnected);
+  const left = [...open.keys()].find((one) => sameModel(one.model, model) && !one.el.isConnected);
   const view = left ?? new (KINDS[model.get("kind")] ?? TerminalView)({ model, el });
-  left?.move({ model, el });
-  open.add(view);
+  if (left) {
+    left.move({ model, el });
+    open.get(left)?.regain();
+  } else open.set(view, new Keyboard(view.outer));
   finalise(model);
   return () => {
     if (view.el !== el) return; // it has moved on
