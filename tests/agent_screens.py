@@ -28,13 +28,22 @@ def ask(command, taken=True):
 def paint(text):
     show(text, "")
 
+def verified(count):
+    root, session = os.environ["SESSION_MAGICS_HOME"], os.environ["SESSION_MAGICS_SESSION"]
+    path = os.path.join(root, "sessions", session, "approvals.jsonl")
+    while not os.path.exists(path) or open(path).read().count('"kind": "outcome"') < count:
+        time.sleep(0.01)
+
 tty.setraw(0)
 {body}
 """
 
 
 def write_agent(directory: Path, body: str, name: str = "claude") -> Path:
-    """A program of that name; ``body`` has ``ask(command)``, ``box(command)`` and ``show(*lines)``."""
+    """A program of that name; ``body`` has ``ask(command)``, ``box(command)`` and ``show(*lines)``.
+
+    And ``verified(count)``, which waits until the approver has seen what became of so many answers.
+    """
     directory.mkdir(exist_ok=True)
     path = directory / name
     path.write_text(AGENT.format(python=sys.executable, body=body))

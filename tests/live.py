@@ -14,7 +14,7 @@ import leaks
 from conftest import LiveKernel, Outcome
 
 # Seconds for what comes after the reply to a cell, such as the output of a background command.
-LATER = 10.0
+LATER = 30.0
 
 
 @contextmanager

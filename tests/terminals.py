@@ -21,6 +21,8 @@ from rounds import DEADLINE, until
 
 # Bytes that a PTY holds before it takes no more, or nearly.
 FULL = 3500
+# What no program prints: it shows that all before it has been read.
+END = b"\0" * 8
 CLI = (sys.executable, "-m", "session_magics")
 # The key that leaves ``attach``.
 DETACH = b"\x1c"
@@ -57,6 +59,7 @@ class Terminal:
         self, command: Sequence[str], size: tuple[int, int] = (24, 80), *, env: dict[str, str] | None = None
     ) -> None:
         self.pty_fd, self.tty_fd = os.openpty()
+        os.set_blocking(self.tty_fd, False)  # ours alone: the program opens one of its own
         self.resize(size, tell=False)
         self.modes = termios.tcgetattr(self.tty_fd)
         self.raw = b""
@@ -152,7 +155,22 @@ class Terminal:
         self.pty_fd = self.tty_fd = -1
 
     def wait(self, limit: float = DEADLINE) -> int:
-        return self.process.wait(limit)
+        """Wait for the end of the program; its status. What it has printed is read by then."""
+        status = self.process.wait(limit)
+        self._read_to_the_end(limit)
+        return status
+
+    def _read_to_the_end(self, limit: float) -> None:
+        if self.tty_fd < 0 or not self._reading.is_set():
+            return
+        deadline = time.monotonic() + limit
+        with contextlib.suppress(BlockingIOError):  # the terminal is held, and shows no more in any case
+            os.write(self.tty_fd, END)
+            while END not in self.raw:
+                assert time.monotonic() < deadline, f"not all was read: {self.raw[-800:]!r}"
+                time.sleep(0.001)
+            with self._lock:
+                self.raw = self.raw.replace(END, b"")
 
     @property
     def restored(self) -> bool:

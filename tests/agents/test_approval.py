@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from approvals import CHOICES, GRANT, IDLE, SIGHT, SIGHTS, TABLE, WORKING, asking, choices, course, prompt
+from rounds import rounds
 from session_magics.agents.approval import (
     COOL_DOWN,
     IDENTICAL,
@@ -70,7 +71,7 @@ def test_a_wait_says_when_to_look_again() -> None:
     assert isinstance(nothing, Wait) and nothing.due is None
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=rounds(150, 400), deadline=None)
 @given(st.lists(SIGHTS, max_size=80))
 def test_no_course_of_things_breaks_a_rule(steps: list[Sight]) -> None:
     done = course(steps)
@@ -89,7 +90,7 @@ def test_no_course_of_things_breaks_a_rule(steps: list[Sight]) -> None:
         assert len({one.digest for _, one in answers[count - IDENTICAL : count + 1]}) > 1
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=rounds(100, 200), deadline=None)
 @given(st.lists(SIGHTS, max_size=60))
 def test_no_answer_is_given_on_top_of_one_that_is_not_verified(steps: list[Sight]) -> None:
     done = course(steps)

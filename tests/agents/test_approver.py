@@ -14,8 +14,9 @@ import pytest
 
 from agent_screens import write_agent
 from approvals import GRANT
-from rounds import until
+from rounds import DEADLINE, until
 from session_magics import Command, Registry, Session
+from session_magics.agents.approval import STILL
 from session_magics.agents.approver import Approver, Told
 from session_magics.agents.audit import Record, Trail
 from session_magics.agents.standing import RecordWriter, clock
@@ -63,13 +64,13 @@ def going() -> Iterator[Going]:
 def session(real: Registry, tmp_path: Path) -> Session:
     body = 'ask("git status")\nos.read(0, 9)\nshow("another key", "")\ntime.sleep(300)'
     found = real.start("a", Command((str(write_agent(tmp_path, body)),)))
-    found.wait_for("proceed", 20)
+    found.wait_for("proceed", DEADLINE)
     return found
 
 
 def answer(session: Session, going: Going, meanwhile: Callable[[], object], **order: Any) -> tuple[str, list[Record]]:
     """Why the approver ended, and what it wrote down."""
-    wanted = replace(ORDER, until=clock() + 600, **order)
+    wanted = replace(ORDER, **({"until": clock() + 600} | order))
     trail = BusyTrail(session.directory, going, meanwhile)
     record = RecordWriter(session.directory, wanted)
     with contextlib.closing(trail):
@@ -118,24 +119,63 @@ def test_the_terminal_changes_its_size(session: Session, going: Going) -> None:
     assert unsent(written)
 
 
+def test_its_time_is_over(session: Session, going: Going) -> None:
+    reason, written = answer(session, going, lambda: None, until=clock() + STILL / 2)
+    assert reason == "its time is over" and [one["kind"] for one in written] == ["decision", "off"]
+    assert "Do you want to proceed?" in session.snapshot()
+
+
 class Seeing(Approver):
-    """Lets something happen once it has seen a question that cannot be answered yet."""
+    """Lets something happen once, after the first look at which it can."""
 
     happens: Callable[[], object] | None = None
 
+    def can_happen(self) -> bool:
+        """Whether it has seen a question that cannot be answered yet."""
+        return self._view is not None and self._view.doing.prompt is not None
+
     def _look(self) -> str:
         off = super()._look()
-        if self.happens is not None and self._view is not None and self._view.doing.prompt is not None:
+        if self.happens is not None and self.can_happen():
             self.happens()
             self.happens = None
         return off
+
+
+class SeeingItGo(Seeing):
+    def can_happen(self) -> bool:
+        return self._memory.pending and self._memory.gone
+
+
+def watched(
+    kind: type[Seeing], session: Session, going: Going, happens: Callable[[], object]
+) -> tuple[str, list[Record]]:
+    """As ``answer``, for an approver that lets something happen."""
+    with contextlib.closing(BusyTrail(session.directory, going, lambda: None)) as trail:
+        order = replace(ORDER, until=clock() + 600)
+        approver = kind(session, order, cast(Told, going), RecordWriter(session.directory, order), trail)
+        approver.happens = happens
+        return approver.run(), trail.written
+
+
+def test_a_question_that_comes_back_ends_it(real: Registry, tmp_path: Path, going: Going) -> None:
+    body = 'ask("git status")\nwhile not os.path.exists("go"): time.sleep(.01)\nask("git status")\ntime.sleep(300)'
+    session = real.start("a", Command((str(write_agent(tmp_path / "bin", body)),), cwd=str(tmp_path)))
+
+    def happens() -> None:
+        (tmp_path / "go").touch()
+        until(lambda: "╯" in session.snapshot())
+
+    reason, written = watched(SeeingItGo, session, going, happens)
+    assert "came back at once" in reason
+    assert [one["decision"]["kind"] for one in written if one["kind"] == "decision"] == ["answer", "off"]
 
 
 @pytest.mark.parametrize("touched", [True, False])
 def test_somebody_who_has_been_at_the_terminal_is_left_to_answer(
     real: Registry, tmp_path: Path, going: Going, touched: bool
 ) -> None:
-    body = 'box("git status")\nwhile not os.path.exists("go"): pass\nos.read(0, 9)\nshow("got it", "")\ntime.sleep(300)'
+    body = 'box("git status")\nwhile not os.path.exists("go"): time.sleep(.01)\nos.read(0, 9)\ntime.sleep(300)'
     session = real.start("a", Command((str(write_agent(tmp_path / "bin", body)),), cwd=str(tmp_path)))
 
     def happens() -> None:
@@ -143,12 +183,8 @@ def test_somebody_who_has_been_at_the_terminal_is_left_to_answer(
             session.resize(30, 100)
         (tmp_path / "go").touch()
 
-    with contextlib.closing(BusyTrail(session.directory, going, lambda: None)) as trail:
-        order = replace(ORDER, until=clock() + 600)
-        approver = Seeing(session, order, cast(Told, going), RecordWriter(session.directory, order), trail)
-        approver.happens = happens
-        approver.run()
-    said = trail.written[0]["decision"]
+    _, written = watched(Seeing, session, going, happens)
+    said = written[0]["decision"]
     assert said["kind"] == ("refuse" if touched else "answer")
     assert not touched or said["reason"] == "somebody is at the terminal"
 

@@ -19,7 +19,7 @@ import nbformat
 import pytest
 
 from homes import own_home
-from rounds import until
+from rounds import DEADLINE, until
 from session_magics import Command, Registry, Session
 from session_magics.agents.attachments import (
     MENTIONS_KEPT,
@@ -119,7 +119,7 @@ def test_c8_files_are_listed_in_order_of_first_mention_each_once(play: Play, wor
     session = play(
         "echo 'Saved to: ./out/plot.png,~/h.gif'; echo '\"clip one.mp4\" out/../out/plot.png'; echo none.png"
     )
-    session.wait(10)
+    session.wait(DEADLINE)
     gallery = attachments(session).scan()
     assert names(gallery) == ["plot.png", "h.gif", "clip one.mp4"]
     status = os.stat(work / "out/plot.png")
@@ -131,7 +131,7 @@ def test_c8_files_are_listed_in_order_of_first_mention_each_once(play: Play, wor
 
 def test_c8_late_changed_and_deleted_files_are_right_at_every_listing(play: Play, work: Path) -> None:
     session = play("echo see late.png; read line; echo and more.webm; exec sleep 1000")
-    session.wait_for("late.png", 10)
+    session.wait_for("late.png", DEADLINE)
     watched = attachments(session)
     assert watched.scan() == []
     (work / "late.png").write_bytes(b"12345")
@@ -141,7 +141,7 @@ def test_c8_late_changed_and_deleted_files_are_right_at_every_listing(play: Play
     assert [(one.size, one.modified) for one in watched.scan()] == [(7, 1000.0)]
     (work / "more.webm").touch()
     session.send("go\r")
-    session.wait_for("more", 10)
+    session.wait_for("more", DEADLINE)
     until(lambda: names(watched.scan()) == ["late.png", "more.webm"])
     (work / "late.png").unlink()
     assert names(watched.scan()) == names(attachments(session).scan()) == ["more.webm"]
@@ -150,11 +150,11 @@ def test_c8_late_changed_and_deleted_files_are_right_at_every_listing(play: Play
 def test_c8_a_name_in_a_line_without_an_end_is_found_and_may_grow(play: Play, work: Path) -> None:
     (work / "a.png").touch()
     session = play("stty -echo; printf 'show a.png'; read line; printf '%s and all' .bak; exec sleep 1000")
-    session.wait_for("a.png", 10)
+    session.wait_for("a.png", DEADLINE)
     watched = attachments(session)
     assert names(watched.scan()) == ["a.png"]
     session.send("\r")
-    session.wait_for("a.png.bak and all", 10)
+    session.wait_for("a.png.bak and all", DEADLINE)
     assert watched.scan() == []
 
 
@@ -162,11 +162,11 @@ def test_c8_a_restart_keeps_them(play: Play, work: Path, real: Registry) -> None
     (work / "a.png").touch()
     (work / "b.png").touch()
     session = play("if [ -e again ]; then echo b.png; else echo a.png; fi; touch again")
-    session.wait(10)
+    session.wait(DEADLINE)
     watched = attachments(session)
     assert names(watched.scan()) == ["a.png"]
     session = real.restart("a")
-    session.wait(10)
+    session.wait(DEADLINE)
     assert names(watched.scan()) == names(attachments(session).scan()) == ["a.png", "b.png"]
 
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from rounds import rounds
 from session_magics.agents.verdicts.judge import Rules, Verdict, judge_command, judge_path, judge_url
 from session_magics.errors import UsageMistake
 
@@ -139,7 +140,7 @@ def respelled(draw: st.DrawFn) -> str:
 
 
 @given(shellish | pieces)
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=rounds(500, 1500), deadline=None)
 def test_random_text_never_raises_and_is_never_allowed_without_rules(text: str) -> None:
     assert judged(text, Rules()).decision != "allow"
     judged(text, EVERYTHING)
@@ -147,7 +148,7 @@ def test_random_text_never_raises_and_is_never_allowed_without_rules(text: str) 
 
 @given(st.sampled_from(TABLE["allow"]), st.sampled_from(OPERATORS), st.sampled_from(TABLE["floor"]), st.booleans())
 @example("cat <<'EOF'\n$(rm -rf /)\nEOF", "\n", "bash <<EOF\nrm -rf /\nEOF", False)
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=rounds(500, 1500), deadline=None)
 def test_what_is_allowed_does_not_lift_the_floor_of_what_is_beside_it(
     harmless: str, operator: str, dangerous: str, behind: bool
 ) -> None:
@@ -158,7 +159,7 @@ def test_what_is_allowed_does_not_lift_the_floor_of_what_is_beside_it(
 
 
 @given(respelled())
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=rounds(300, 1000), deadline=None)
 def test_quoting_a_command_differently_keeps_it_on_the_floor(text: str) -> None:
     assert judged(text, EVERYTHING).rule.startswith("floor:")
 
@@ -168,7 +169,7 @@ def test_quoting_a_command_differently_keeps_it_on_the_floor(text: str) -> None:
     st.lists(st.sampled_from(PREFIXES), max_size=3),
     st.lists(st.sampled_from((*AROUND, "sh -c", "eval", "ssh host")), max_size=4),
 )
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=rounds(300, 1000), deadline=None)
 def test_wrapping_a_command_keeps_it_on_the_floor(text: str, prefixes: list[str], around: list[str]) -> None:
     text = " ".join(prefix for prefix in (*sorted(prefixes, key="A=b".__ne__), text))
     for wrapper in around:
@@ -180,7 +181,7 @@ def test_wrapping_a_command_keeps_it_on_the_floor(text: str, prefixes: list[str]
     shellish.filter(lambda text: "\n" not in text),
     st.sampled_from(["git log {}", "git log '{}", 'git log "{}', "git log {} \\"]),
 )
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=rounds(200, 500), deadline=None)
 def test_a_text_that_is_cut_off_is_never_allowed(text: str, cut: str) -> None:
     if cut == "git log {}":
         text = text.replace("…", "") + "…"
@@ -212,16 +213,13 @@ GROWING = (
 @pytest.mark.parametrize("unit", GROWING)
 def test_time_grows_no_faster_than_the_text(unit: str) -> None:
     def cost(length: int) -> float:
-        text = (unit * length)[:length]
-        best = float("inf")
-        for _ in range(3):
-            begin = time.process_time()
-            judged(text)
-            best = min(best, time.process_time() - begin)
-        return best
+        begin = time.process_time()
+        judged((unit * length)[:length])
+        return time.process_time() - begin
 
-    # Four times the text may take eight times as long, plus what a clock tick and the first use of a table cost.
-    assert cost(16000) <= 8 * cost(4000) + 0.02
+    cost(4000)  # the first use of a table
+    # Four times the text may take eight times as long, plus a clock tick; other work makes either one slower at times.
+    assert any(cost(16000) <= 8 * cost(4000) + 0.02 for _ in range(5))
 
 
 # --------------------------------------------------------- paths, addresses

@@ -30,8 +30,7 @@ CORPUS: dict[str, list[dict[str, Any]]] = tomllib.loads(
 LINES = [(line["text"], line["names"]) for kind in CORPUS.values() for line in kind]
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 MB = 1 << 20
-# Seconds for a log of the greatest size; measured are 0.1 to 0.5.
-SCAN_LIMIT = 1.5
+DENSE_BYTES = MB // 4
 
 PIECES = (
     *(b"a.png", b"out/", b".png", b".p", b"ng", b".tif", b"f", b" ", b"'", b'"', b"\r\n", b"\n", b"/x", b",", b"("),
@@ -166,20 +165,20 @@ def seconds(data: bytes) -> float:
     ],
     ids=["text", "colours", "screen"],
 )
-def test_the_largest_log_is_scanned_in_no_time(line: bytes) -> None:
+def test_the_largest_log_is_scanned_in_no_time(line: bytes, densest: float) -> None:
     taken = seconds(line * (64 * MB // len(line)))
-    assert taken < SCAN_LIMIT
+    assert taken < 6 * densest  # measured are 0.1 to 1.1
 
 
 @pytest.fixture(scope="module")
 def densest() -> float:
-    """Seconds for 1 MB of names and nothing else."""
-    return seconds(b"".join(b"%d.png " % number for number in range(MB // 9)))
+    """Seconds for ``DENSE_BYTES`` of names and nothing else."""
+    return seconds(b"".join(b"%d.png " % number for number in range(DENSE_BYTES // 9)))
 
 
 @pytest.mark.parametrize("part", TEDIOUS, ids=lambda part: repr(part[-12:]))
 def test_the_time_is_linear(part: bytes, densest: float) -> None:
-    count = MB // len(part)
+    count = DENSE_BYTES // len(part)
     data = b"".join(part + b"%d" % number for number in range(count)) + b".png "  # numbers: no line comes twice
     taken = seconds(data)
-    assert taken < 3 * densest
+    assert taken < 10 * densest  # measured are 0 to 1.5; all that is there over and over would be a thousand

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from rounds import rounds
 from session_magics.agents.verdicts.shelltext import LENGTH_LIMIT, Reading, read
 from session_magics.agents.verdicts.shellvalues import UNKNOWN
 
@@ -179,7 +180,7 @@ scripts = st.lists(tokens, max_size=14).map("".join)
         "$((a))",
     ]
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=rounds(50, 150), deadline=None)
 def test_whatever_bash_runs_of_a_text_that_is_read_whole_was_read(texts: list[str]) -> None:
     texts = [text for text in texts if not re.search(r"\([ \t]*\)", text)]  # functions could call themselves
     with tempfile.TemporaryDirectory() as directory:

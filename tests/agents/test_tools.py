@@ -7,21 +7,25 @@ import os
 import re
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import session_magics.agents.probing as probing
+from rounds import DEADLINE, until
 from session_magics.agents.probing import installed, version
 from session_magics.agents.tools import Tool, command_line, find, tool_named, tools, tools_or_built_in
 from session_magics.errors import UsageMistake
+from session_magics.holder import processes
 
 BUILT_IN = ["claude", "codex", "gemini", "grok", "aider", "opencode", "shell", "custom"]
 
 
 @pytest.fixture(autouse=True)
 def empty_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No program but those a test makes and the system's own; no file of tools."""
+    """No program but those a test makes and the system's own; no file of tools; and all the time that a probe needs."""
+    monkeypatch.setattr(probing, "PROBE_SECONDS", DEADLINE)
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -231,8 +235,7 @@ def test_a_program_that_cannot_be_started_has_no_version(tmp_path: Path) -> None
     assert version(tools()["claude"], str(tmp_path / "nowhere")) is None
 
 
-def test_a_probe_reads_no_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probing, "PROBE_SECONDS", 1.0)
+def test_a_probe_reads_no_input(tmp_path: Path) -> None:
     kept, (reader, writer) = os.dup(0), os.pipe()
     os.dup2(reader, 0)
     try:
@@ -250,22 +253,24 @@ def test_the_first_arguments_of_a_program_are_part_of_the_probe(tmp_path: Path) 
     assert command_line(demo, ["-x"])[1:] == (f"{tmp_path}/own/agent", "-x")
 
 
-def wait_until_gone(pid: int) -> None:
-    deadline = time.monotonic() + 10
-    while Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split(")")[-1][:3]:
-        assert time.monotonic() < deadline, f"{pid} still runs"
-        time.sleep(0.01)
+def gone(pid: int) -> bool:
+    one = processes.entry(pid)
+    return one is None or one.gone
 
 
 @pytest.mark.parametrize("last", ["wait", "exit 0"])
 def test_a_probe_that_hangs_is_ended_with_its_children(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: str
 ) -> None:
-    monkeypatch.setattr(probing, "PROBE_SECONDS", 0.5)
-    begun = time.monotonic()
-    assert probe(tmp_path, f"trap '' TERM; echo 1.2.3; sleep 1000 & echo $! > {tmp_path}/pid; {last}") == "1.2.3"
-    assert time.monotonic() - begun < 3
-    wait_until_gone(int((tmp_path / "pid").read_text()))
+    told = tmp_path / "pid"
+
+    def clock() -> float:  # it has told its version: nearly all of the time for that is over
+        return time.monotonic() + (DEADLINE - 0.2 if told.exists() and told.read_text().endswith("\n") else 0.0)
+
+    monkeypatch.setattr(probing, "time", SimpleNamespace(monotonic=clock))
+    assert probe(tmp_path, f"trap '' TERM; sleep 1000 & echo $! > {told}; echo 1.2.3; {last}") == "1.2.3"
+    pid = int(told.read_text())
+    until(lambda: gone(pid))
 
 
 def test_the_environment_of_the_tool_reaches_the_probe(tmp_path: Path) -> None:

@@ -26,9 +26,11 @@ else:
     from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
     from servers import LOAD, Server, serve, write_notebook
 
+PATIENT = "import session_magics.display.live as live; live.ANSWER_LIMIT = 60.0"
+"""A page that is slow to show a terminal would have a question put beside it."""
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-renderer-backgrounding"]
 SIZE = {"width": 1300, "height": 1000}
-IDLE_LIMIT = 10.0
+IDLE_LIMIT = 20.0
 """Seconds for a kernel to come to rest once its sessions are gone."""
 
 
@@ -78,6 +80,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def page(browser: Browser) -> Iterator[Page]:
     """A page of a browser that knows nothing yet."""
     context = browser.new_context(viewport=SIZE)  # type: ignore[arg-type]
+    context.set_default_timeout(WAIT_MS)
     yield context.new_page()
     context.close()
 
@@ -97,6 +100,7 @@ class Desk:
         context = self._contexts.get(frontend)
         if context is None:
             context = self._contexts[frontend] = self._browser.new_context(viewport=SIZE)  # type: ignore[arg-type]
+            context.set_default_timeout(WAIT_MS)
             context.grant_permissions(["clipboard-read", "clipboard-write"])
         return context.pages[0] if context.pages else context.new_page()
 
@@ -157,6 +161,7 @@ def _opener(
         labs.append(lab)
         if kernel not in desk.loaded:
             lab.run(0)
+            lab.execute(PATIENT)
             desk.loaded.add(kernel)
         return lab
 

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, TimeoutError
+from playwright.sync_api import Page, TimeoutError, expect
 from servers import Server
 
-WAIT_MS = 30_000
-OPEN_MS = 60_000
+WAIT_MS = 60_000
+"""Milliseconds until a test gives up waiting for what happens in a moment on a machine without other work."""
+OPEN_MS = 120_000
+"""The same for a page to be loaded."""
 
 VIEWS = "[...document.querySelectorAll('.sm-outer')].map((one) => one.__session_magics).filter((one) => one?.el.isConnected)"
 """The terminals of a page, from the top."""
@@ -117,6 +119,17 @@ class Lab:
             timeout=WAIT_MS,
         )
 
+    def wait_table(self, condition: str) -> None:
+        """Wait for a JavaScript condition on the first table, named ``list``, which is renewed only while it is in sight.
+
+        What is above it may grow and move it away, so it is brought there with each look.
+        """
+        self.page.wait_for_function(
+            f"""() => {{ const list = document.querySelector('.sm-list');
+                 list?.scrollIntoView({{ block: 'nearest' }}); return list && ({condition}); }}""",
+            timeout=WAIT_MS,
+        )
+
     def save(self) -> dict[str, Any]:
         """Save, and read what is on disk."""
         self.page.evaluate("async () => { await window.jupyterapp.commands.execute('docmanager:save'); }")
@@ -155,14 +168,18 @@ class Lab:
         """Wait until a terminal shows a text."""
         self.wait_view("view.text().includes(wanted)", wanted, terminal, timeout=timeout)
 
-    def wait_view(self, condition: str, wanted: object = None, terminal: int = 0, timeout: int = WAIT_MS) -> None:
-        """Wait for a JavaScript condition on a terminal, named ``view``; ``wanted`` is handed to it."""
+    def wait_line(self, wanted: str, terminal: int = 0) -> None:
+        """Wait until a terminal ends with a text and its cursor stands at the begin of the next line."""
+        self.wait_view("view.text().endsWith(wanted) && view.term.buffer.active.cursorX === 0", wanted, terminal)
+
+    def wait_view(self, condition: str, wanted: object = None, terminal: int = 0, timeout: int = WAIT_MS) -> Any:
+        """Wait for a JavaScript condition on a terminal, named ``view``; ``wanted`` is handed to it. Its value then."""
         try:
-            self.page.wait_for_function(
+            return self.page.wait_for_function(
                 f"([n, wanted]) => {{ const view = {VIEWS}[n]; return view && ({condition}); }}",
                 arg=[terminal, wanted],
                 timeout=timeout,
-            )
+            ).json_value()
         except TimeoutError:
             focused = self.page.evaluate("() => document.activeElement?.className")
             shown = self.text(terminal)[-3000:]
@@ -198,6 +215,6 @@ class Lab:
             timeout=timeout,
         )
 
-    def count(self) -> int:
-        """How many terminals there are."""
-        return self.page.locator(".sm").count()
+    def wait_count(self, count: int) -> None:
+        """Wait until there are so many terminals."""
+        expect(self.page.locator(".sm")).to_have_count(count)

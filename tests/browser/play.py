@@ -55,6 +55,11 @@ class Play:
         self.page.goto(ADDRESS)
         self.page.evaluate(LOAD, [BUNDLE.read_text(), MODELS.read_text()])
 
+    def stop_clock(self) -> None:
+        """Have the page's time stand still but for ``page.clock.run_for``."""
+        self.page.clock.install(time=0)
+        self.page.clock.pause_at(1000)
+
     def table(self, rows: int | None = None, traits: dict[str, Any] | None = None) -> None:
         """Show a table, with so many rows."""
         self.page.evaluate("(traits) => { window.shown = show(play.tableModel(traits)); }", traits or {})

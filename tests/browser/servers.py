@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -18,10 +19,22 @@ from typing import Any
 
 from session_magics import Registry
 
-START_LIMIT = 40.0
+START_LIMIT = 120.0
+"""Seconds for a server to answer."""
+STOP_LIMIT = 60.0
+"""Seconds for it to end with its kernels."""
 STEP = 0.05
+PORTS = range(20_000, 30_000)
+"""Below those that the system gives to whoever asks for any, as all kernels do: nobody takes one between our look at it
+and the server's begin."""
+PORT_TRIES = 50
 
 LOAD = "%load_ext session_magics"
+SETTINGS = {
+    "apputils-extension/notification": '{"fetchNews": "false"}',
+    "completer-extension/manager": '{"providerTimeout": 60000}',  # after a second it would do without the kernel
+}
+"""Of JupyterLab, by their names."""
 
 
 @dataclass(frozen=True)
@@ -81,9 +94,11 @@ class Server:
 def serve(folder: Path) -> Iterator[Server]:
     """A Jupyter server that keeps everything under a folder."""
     shown, home, sessions = folder / "notebooks", folder / "home", folder / "sessions"
-    settings = home / ".jupyter" / "lab" / "user-settings" / "@jupyterlab" / "apputils-extension"
-    settings.mkdir(parents=True)
-    (settings / "notification.jupyterlab-settings").write_text('{"fetchNews": "false"}')
+    settings = home / ".jupyter" / "lab" / "user-settings" / "@jupyterlab"
+    for name, content in SETTINGS.items():
+        path = settings / f"{name}.jupyterlab-settings"
+        path.parent.mkdir(parents=True)
+        path.write_text(content)
     shown.mkdir()
     port = free_port()
     command = [
@@ -101,7 +116,11 @@ def serve(folder: Path) -> Iterator[Server]:
         yield Server(address, shown, Registry(sessions))
     finally:
         process.terminate()
-        process.wait(20)
+        try:
+            process.wait(STOP_LIMIT)
+        except subprocess.TimeoutExpired:  # of no interest here; its kernels end by themselves
+            process.kill()
+            process.wait()
 
 
 def wait_answers(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
@@ -117,9 +136,11 @@ def wait_answers(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
 
 def free_port() -> int:
     """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    for port in random.sample(PORTS, PORT_TRIES):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("all ports are taken")
 
 
 def write_notebook(path: Path, cells: Sequence[str], kernel: str = "python3") -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 import pictures
 import pytest
 from lab import BOTH, Lab
+from playwright.sync_api import expect
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 Open = Callable[[Sequence[str]], Lab]
 
@@ -52,16 +53,14 @@ def test_approval_has_a_badge_and_answers_and_the_end_is_told(opened: Open) -> N
     lab.wait_bar("badge", "waiting")
     lab.run(3)
     lab.wait_bar("badge", "auto-approve")
-    lab.wait_text("The plot is ready", timeout=60_000)
+    lab.wait_text("The plot is ready")
     lab.run(4)
-    lab.page.wait_for_function(
-        "document.querySelector('.sm-list .sm-col-state .sm-badge')?.textContent.includes('auto')"
-    )
+    lab.wait_table("list.querySelector('.sm-col-state .sm-badge')?.textContent.includes('auto')")
     pictures.both(lab.page, "agent-approved")
     lab.run(5)
-    assert lab.page.locator(".jp-OutputArea img[src^='data:image/png']").count() == 1
+    expect(lab.page.locator(".jp-OutputArea img[src^='data:image/png']")).to_have_count(1)
     lab.run(6)
     lab.wait_bar("badge", "finished after")
-    assert "1 attachment" in lab.bar("badge")
+    lab.wait_bar("badge", "1 attachment")
     lab.wait_output(2, "finished after")
     assert "finished after" in str(lab.save()["cells"][2]["outputs"])

@@ -8,7 +8,7 @@ import pictures
 import pytest
 from lab import BOTH, Lab
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 Open = Callable[[Sequence[str]], Lab]
 
@@ -17,7 +17,7 @@ def test_a_quick_cell_is_text(opened: Open) -> None:
     lab = opened(["%%sh_session\necho quick"])
     lab.run(1)
     assert lab.output_text(1) == "quick\n"
-    assert lab.count() == 0
+    lab.wait_count(0)
 
 
 @BOTH
@@ -30,7 +30,7 @@ def test_a_longer_cell_is_a_terminal_while_it_runs_and_text_after(opened: Open) 
     lab.type("\n")
     lab.wait_ran(1)
     assert lab.output_text(1) == "".join(f"step {n}\n" for n in range(1, 7)) + "\nover\n"
-    assert lab.count() == 0
+    lab.wait_count(0)
     pictures.take(lab.page, f"cell-ended-{lab.frontend}")
 
 
@@ -68,6 +68,7 @@ def test_a_cell_with_an_editor(opened: Open) -> None:
     lab = opened(["%%sh_session\nrm -f edited.txt; vim -u NONE -n edited.txt; cat edited.txt"])
     lab.start(1)
     lab.wait_text("~\n~")
+    lab.wait_fitted()
     lab.type("ifrom a cell")
     lab.page.keyboard.press("Escape")
     lab.page.keyboard.type(":wq\n")
@@ -83,4 +84,4 @@ def test_a_cell_can_be_interrupted_by_its_button(opened: Open) -> None:
     lab.press("interrupt")
     lab.wait_ran(1)
     assert "on\non\n" in "".join("".join(one.get("text", "")) for one in lab.outputs(1))
-    assert lab.count() == 0
+    lab.wait_count(0)

@@ -7,14 +7,13 @@ from importlib.util import find_spec
 
 import pictures
 import pytest
-from lab import VIEWS
+from lab import OPEN_MS, VIEWS
 from playwright.sync_api import Browser, Page
 from servers import LOAD, Server, write_notebook
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 SHOUT = """%session start -- shout sh -c 'while read line; do echo "got $line"; done'"""
-OPEN_MS = 60_000
 
 
 @pytest.fixture
@@ -22,6 +21,7 @@ def page(browser: Browser, server: Server) -> Iterator[Page]:
     """A page of its own; sessions and kernels that it leads to are ended after it."""
     before = {kernel["id"] for kernel in server.call("GET", "api/kernels")}
     context = browser.new_context(viewport={"width": 1300, "height": 1000})
+    context.set_default_timeout(OPEN_MS)
     yield context.new_page()
     context.close()
     server.clean()

@@ -13,7 +13,7 @@ import pytest
 from lab import Lab
 from playwright.sync_api import Browser
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 Open = Callable[[Sequence[str]], Lab]
 

@@ -9,7 +9,7 @@ import pytest
 from lab import BOTH, PANEL, Lab
 from playwright.sync_api import expect
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 Open = Callable[[Sequence[str]], Lab]
 
@@ -31,21 +31,21 @@ def test_a_reload_and_a_second_tab_replay_exactly(opened: Open) -> None:
     lab.run(1)
     lab.wait_text("line 200")
     lab.type("first\n")
-    lab.wait_text("first\nfirst")
+    lab.wait_line("first\nfirst")
     text, all_of_it = lab.text(), everything(lab)
     assert text.count("\n") == 201
     lab.save()
     lab.reload()
-    lab.wait_text("first\nfirst")
+    lab.wait_line("first\nfirst")
     assert (lab.text(), everything(lab)) == (text, all_of_it)
     other = lab.second_tab()
-    other.wait_text("first\nfirst")
+    other.wait_line("first\nfirst")
     assert (other.text(), everything(other)) == (text, all_of_it)
     other.type("second\n")
     lab.wait_text("second\nsecond")
     lab.type("third\n")
     for one in (lab, other):
-        one.wait_text("third\nthird")
+        one.wait_line("third\nthird")
     assert everything(lab) == everything(other)
 
 
@@ -69,11 +69,12 @@ def test_a_replay_types_nothing(opened: Open) -> None:
 def test_a_session_outlives_the_kernel(opened_alone: Open) -> None:
     lab = opened_alone(["%session start -- talk sh -c 'echo hello; cat'", "%session show talk"])
     lab.run(1)
+    lab.wait_text("hello")
     lab.type("before\n")
     lab.wait_text("before\nbefore")
     lab.kernel("restart")
     lab.page.wait_for_selector(".jp-OutputArea-output pre:has-text('hello')")
-    assert lab.count() == 0
+    lab.wait_count(0)
     pictures.take(lab.page, f"kernel-restarted-{lab.frontend}")
     lab.run(0)
     lab.run(2)
@@ -95,7 +96,7 @@ def test_the_page_itself_leaves_text_where_the_kernel_restarts(opened_alone: Ope
     lab.wait_text("hello")
     lab.kernel("restart")
     lab.page.wait_for_selector(".jp-OutputArea-output pre:has-text('hello')")
-    assert lab.count() == 0
+    lab.wait_count(0)
     lab.page.unroute(LABEXTENSION)
 
 

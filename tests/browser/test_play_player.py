@@ -6,7 +6,7 @@ import pytest
 from play import AXE, Play
 from playwright.sync_api import Page, expect
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 VIEW = "document.querySelector('.sm-outer').__session_magics"
 EVENTS = [

@@ -6,7 +6,7 @@ import pytest
 from play import AXE, Play
 from playwright.sync_api import Page, expect
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 COLOURS = "\n".join(
     f"\x1b[3{n}mplain {n}\x1b[0m \x1b[9{n}mbright {n}\x1b[0m \x1b[2;3{n}mfaint\x1b[0m" for n in range(8)

@@ -8,7 +8,7 @@ import pictures
 import pytest
 from lab import Lab
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 Open = Callable[[Sequence[str]], Lab]
 
@@ -31,11 +31,14 @@ def test_a_recording_plays_in_the_page(opened: Open) -> None:
     lab.wait_text("green")
     assert "wide" not in lab.text()
     assert [marker["label"][:10] for marker in lab.view("view.cast.markers")] == ["printf '\\0", "for i in 1"]
+    speed = lab.page.locator(".sm-player select[name=speed]")
+    speed.select_option("0.25")  # seconds until the next lines, for a page that is slow
     lab.page.locator(".sm-player button[data-action=play]").click()
-    lab.wait_text("wide")
-    assert "line 3" not in lab.text()
-    lab.wait_view("!view.playback.playing")
-    ended = lab.text()
+    shown = lab.wait_view("view.text().includes('wide') && view.text()")
+    assert "line 3" not in shown
+    speed.select_option("16")
+    ended = lab.wait_view("!view.playback.playing && !view.playback.writing && view.text()")
+    speed.select_option("1")
     assert ended.split("\n") == ["green", "é€ wide", "line 1", "line 2", "line 3"]
     pictures.both(lab.page, "player")
     lab.page.keyboard.press("Home")

@@ -13,7 +13,7 @@ from servers import Server, write_notebook
 
 from session_magics.kernel import specs
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 
 @pytest.fixture

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 import pictures
 import pytest
 from lab import BOTH, Lab
+from playwright.sync_api import expect
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 Open = Callable[[Sequence[str]], Lab]
 
@@ -21,7 +22,7 @@ CELLS = [
     "echo '<b>Dog</b>, not a cat' | displayHTML; echo after; cd /usr; (exit 3)",
     "%%sh_session\necho \"document.body.dataset.shown = 'by displayJS'\" | displayJS; echo done",
     '%%sh_session\nfor n in 1 2 3 4; do echo line $n; echo "<b class=counted>count $n</b>" | displayHTML one\n'
-    "sleep 0.7; done; read word; echo $word",
+    "sleep 0.3; done; read word; echo $word",
 ]
 
 
@@ -32,15 +33,14 @@ def test_displays_and_status_lines_are_shown_and_saved(opened_alone: Open, front
         lab.run(cell)
     page = lab.page
     page.wait_for_function("() => document.body.dataset.shown === 'by displayJS'")
-    assert page.locator(".jp-OutputArea-output img, .jp-OutputArea-output svg").count() >= 1
-    assert page.locator(".jp-OutputArea-output b", has_text="Dog").is_visible()
-    assert page.get_by_text("✗ 3").is_visible()
+    expect(page.locator(".jp-OutputArea-output img, .jp-OutputArea-output svg").first).to_be_attached()
+    expect(page.locator(".jp-OutputArea-output b", has_text="Dog")).to_be_visible()
+    expect(page.get_by_text("✗ 3")).to_be_visible()
     pictures.both(page, f"displays-{frontend}")
     lab.start(4)
-    page.locator("b.counted", has_text="count 3").wait_for()  # while it runs, below its terminal
-    lab.wait_text("line 3")
-    pictures.take(page, f"displays-live-{frontend}")
+    page.locator("b.counted", has_text="count 4").wait_for()  # while it runs, below its terminal
     lab.wait_text("line 4")
+    pictures.take(page, f"displays-live-{frontend}")
     lab.type("word\r")
     lab.wait_ran(4)
     kinds = [next(iter(one.get("data", one)), "") for one in lab.outputs(4)]

@@ -9,7 +9,7 @@ import pytest
 from lab import BOTH, Lab
 from playwright.sync_api import expect
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 Open = Callable[[Sequence[str]], Lab]
 
@@ -22,6 +22,7 @@ def listed(opened: Open, line: str = "%session list") -> Lab:
     lab = opened([STARTS, line])
     lab.run(1)
     lab.run(2)
+    lab.wait_table("list.querySelector('tbody tr')")
     return lab
 
 

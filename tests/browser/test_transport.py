@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from lab import PANEL, VIEWS, Lab
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 Open = Callable[[Sequence[str]], Lab]
 
