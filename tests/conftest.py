@@ -13,6 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 import pytest
+from hypothesis import HealthCheck, settings
 from jupyter_core.utils import ensure_event_loop
 
 import disks
@@ -25,6 +26,10 @@ fake, real, disk, mount_disk = registries.fake, registries.real, disks.disk, dis
 
 # Seconds for a cell of a test; far more than any needs.
 CELL_LIMIT = 30.0
+
+# How long an example takes says more of what else the machine does than of the example.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.load_profile("patient")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from rounds import DEADLINE
 from session_magics import Command, Registry
 from session_magics.errors import StoreError, UsageMistake
 from session_magics.importing import importer
@@ -184,7 +185,7 @@ def test_c12_a_tool_that_was_taken_over_goes_on_with_its_conversation(
         listed("s_1", args=["--model", "opus", "--continue"], toolSessionId=number, workDir=str(tmp_path), exitCode=0)
     ]
     taken_over(real, old.holds([*rows, listed("s_2", tool="tmux", exitCode=0)]))
-    real.restart("s_1").wait(20)
+    real.restart("s_1").wait(DEADLINE)
     assert real.get("s_1").tail(1) == f"called with --model opus --resume {number}"
     assert real.get("s_2").info().tool is None
 
@@ -348,7 +349,7 @@ def test_a_program_that_is_not_on_record_cannot_be_restarted_and_one_that_is_can
         real, old.holds([listed("s_1", tool="echo", args=["after"], workDir="/", exitCode=0, lastOutput=output)])
     )
     session = real.restart("s_1")
-    assert session.wait(10) == 0 and session.tail() == "before\nafter" and session.info().generation == 2
+    assert session.wait(DEADLINE) == 0 and session.tail() == "before\nafter" and session.info().generation == 2
 
 
 def test_of_two_imports_at_once_one_does_the_work(real: Registry, old: Old) -> None:

@@ -30,7 +30,7 @@ BACK_OFF = 0.05
 """Seconds before a restart by policy: tests should not wait as people would."""
 HARDER = 2.0
 """Seconds within which a second interrupt becomes TERM and a third KILL."""
-KILL_PATIENCE = 1.0
+KILL_PATIENCE = 20.0
 """Seconds for a killed program to make the call that ends it."""
 LOCK_LIMIT = 1.0
 """Seconds to try for the lock: who reads the state has it for microseconds."""
