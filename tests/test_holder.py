@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from rounds import alive, rounds, sessions, until, until_state
+from rounds import DEADLINE, alive, rounds, sessions, until, until_state
 from session_magics import Command, Exited, Registry, Running, run_cell
 from session_magics.backends import native
 from session_magics.holder import processes, trees
@@ -132,7 +132,7 @@ def test_a_holder_is_nobodys_child_and_in_nobodys_group(registry: Registry) -> N
 def test_a_program_inherits_three_descriptors_and_no_ignored_signal(registry: Registry) -> None:
     script = "ls -l /proc/self/fd | wc -l; grep SigIgn /proc/self/status; env | grep -c ^SESSION_MAGICS_HOLDER="
     session = registry.start("program", Command(("sh", "-c", script)))
-    session.wait(timeout=10)
+    session.wait(timeout=DEADLINE)
     # the heading, the three, and the descriptor by which ls reads the directory
     assert session.tail().split() == ["5", "SigIgn:", "0000000000000000", "0"]
 
@@ -175,7 +175,7 @@ sys.stdin.read()
     finally:
         owner.kill()
         owner.communicate()
-    until(lambda: not alive(record.holder, record.holder_tick), 3)
+    until(lambda: not alive(record.holder, record.holder_tick))
     assert registry.infos() == []
     assert not registry.store.directory(id).exists()
     assert list((root / "names").iterdir()) == []
@@ -197,12 +197,13 @@ def test_a_fault_in_a_callback_is_told_and_ends_nothing(loop: Loop) -> None:
     reading, writing = os.pipe()
 
     def broken(_events: int) -> None:
-        os.read(reading, 1)
-        raise ValueError("not this way")
+        if os.read(reading, 1) == b"z":
+            loop.stop()
+        else:
+            raise ValueError("not this way")
 
     loop.watch(reading, broken)
-    os.write(writing, b"xy")
-    loop.later(0.3, loop.stop)
+    os.write(writing, b"xyz")
     loop.run()
     loop.forget(reading)
     os.close(reading)
@@ -238,7 +239,7 @@ def test_timers_fire_in_time_once_and_not_when_cancelled(loop: Loop) -> None:
     loop.later(0.03, loop.stop)
     began = time.monotonic()
     loop.run()
-    assert 0.03 <= time.monotonic() - began < 1
+    assert time.monotonic() - began >= 0.03
     assert fired == ["first", "second"]
 
 

@@ -24,11 +24,6 @@ HERE = Path(__file__).parent
 INSTALLED = importlib.metadata.version("ipykernel")
 LISTED = [line for line in (HERE / "ipykernels.txt").read_text().split() if line[0].isdigit()]
 KEYS = 20
-UNHURRIED = (
-    "from session_magics import inspection; from session_magics.completion.answering import Completer\n"
-    f"Completer.__init__.__defaults__ = ({LIMIT},); inspection.ANSWER_LIMIT = {LIMIT}"
-)
-"""Has a kernel wait for the answer of a shell as long as it takes."""
 BLOCKING = {
     "cell": "%%sh_session\n{until}",
     "wait": "%session wait gate",
@@ -53,7 +48,7 @@ def live(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         env["PYTHONPATH"] = os.pathsep.join([str(place), *filter(None, [os.environ.get("PYTHONPATH")])])
     with live_kernel(env) as live:
         assert live.run("import ipykernel; print(ipykernel.__version__)").text == f"{request.param}\n"
-        assert live.run(UNHURRIED).status == "ok"
+        assert live.run(f"%run {HERE}/unhurried.py").status == "ok"
         yield live
 
 
