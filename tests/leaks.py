@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 
 # Seconds that what was told to end (a holder, a thread) may take to be gone.
-SETTLE = 3.0
+SETTLE = 20.0
 STEP = 0.005
 
 
@@ -68,12 +68,12 @@ def carries(process: psutil.Process, marks: set[str], root: Path) -> bool:
         return False
 
 
-def outlived(processes: list[psutil.Process], limit: float = SETTLE) -> list[psutil.Process]:
-    """Wait until these have ended, or the limit is over; those that have not.
+def outlived(processes: list[psutil.Process], limit: float | None = None) -> list[psutil.Process]:
+    """Wait until these have ended, or the limit (None: SETTLE) is over; those that have not.
 
     A zombie has ended: some init takes seconds to bury it.
     """
-    deadline = time.monotonic() + limit
+    deadline = time.monotonic() + (SETTLE if limit is None else limit)
     while processes and time.monotonic() < deadline:
         processes = [process for process in processes if lives(process)]
         time.sleep(STEP if processes else 0)
@@ -93,10 +93,9 @@ def leaked(root: Path, before: Baseline) -> list[str]:
     for process in outlived(processes_of(root)):
         found.append(f"process {describe(process)}")
         kill(process)
-    for pid, child in children().items():
-        if pid not in before.children:
-            found.append(f"child {describe(child)}")
-            kill(child)
+    for child in unwaited(before):
+        found.append(f"child {describe(child)}")
+        kill(child)
     for thread in set(threading.enumerate()) - before.threads:
         thread.join(SETTLE)
         if thread.is_alive():
@@ -104,6 +103,16 @@ def leaked(root: Path, before: Baseline) -> list[str]:
     gc.collect()
     gc.freeze()  # what is there need not be looked through after the next test: it took 40 ms and more
     return found + [f"descriptor {line}" for line in sorted(descriptors() - before.descriptors)]
+
+
+def unwaited(before: Baseline) -> list[psutil.Process]:
+    """The new children that nobody has waited for when SETTLE is over: a thread may be about to."""
+    deadline = time.monotonic() + SETTLE
+    while found := [child for pid, child in children().items() if pid not in before.children]:
+        if time.monotonic() > deadline:
+            break
+        time.sleep(STEP)
+    return found
 
 
 def describe(process: psutil.Process) -> str:

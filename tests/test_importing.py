@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from rounds import DEADLINE
@@ -115,8 +116,8 @@ def test_a_code_beside_the_log_counts_and_a_log_is_found_where_the_registry_was_
 
 
 def test_a_process_that_certainly_lives_is_told_and_left_alone(real: Registry, old: Old) -> None:
-    began = time.time()
     with subprocess.Popen(["sleep", "1000"]) as process:
+        began = psutil.Process(process.pid).create_time()
         try:
             old.sessions(
                 same=keyed(state="running", pid=process.pid, started_at=stamp(0, began)),
