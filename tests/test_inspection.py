@@ -135,7 +135,8 @@ def _state(say: Talk, shell: str) -> set[bytes]:
     say("false")
     lines = say("echo last $status; set" if shell == "fish" else "echo last $?; set; alias; trap")[1].splitlines()
     assert b"last 1" in lines
-    changing = re.compile(rb"__sm|^_=|HIST|RANDOM|SECONDS|EPOCH|LINENO|TTYIDLE|BASH_|history|^status_generation|^CMD_DURATION")
+    names = rb"HIST|RANDOM|SECONDS|EPOCH|LINENO|TTYIDLE|BASH_|history|^status_generation|^CMD_DURATION"
+    changing = re.compile(rb"__sm|^_=|" + names)
     return {line for line in lines if not changing.search(line)}
 
 

@@ -12,7 +12,7 @@ from session_magics import Registry
 pytest.importorskip("anywidget")
 pytestmark = pytest.mark.kernel
 
-STEPS = "for n in 1 2 3; do echo step $n; sleep 0.5; done"
+STEPS = "for n in 1 2 3; do echo step $n; sleep 0.3; done"
 STEPS_TEXT = "step 1\nstep 2\nstep 3\n"
 WIDGETS = "import sys; print([name for name in ('anywidget', 'ipywidgets') if name in sys.modules])"
 
@@ -24,6 +24,9 @@ def shown(kernel: LiveKernel, code: str, **step: object) -> tuple[bool, str]:
 
 
 def test_a_quick_cell_is_text_and_imports_no_widgets(kernel: LiveKernel) -> None:
+    kernel.run(
+        "from session_magics.magics import cells; cells.PATIENCE = 60.0  # as long as the shell may take to start"
+    )
     assert shown(kernel, "%%sh_session\necho quick") == (True, "quick\n")
     assert kernel.run(WIDGETS).text == "[]\n"
 

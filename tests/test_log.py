@@ -205,7 +205,9 @@ print(position, flush=True)
 
 def test_a_follower_reads_true_bytes_while_segments_come_and_go(tmp_path: Path) -> None:
     with subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(tmp_path), str(rounds(10_000_000, 40_000_000))], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", WRITER, str(tmp_path), str(rounds(10_000_000, 40_000_000))],
+        stdout=subprocess.PIPE,
+        text=True,
     ) as writer:
         assert writer.stdout is not None
         writer.stdout.readline()
@@ -229,7 +231,9 @@ def test_a_follower_reads_true_bytes_while_segments_come_and_go(tmp_path: Path) 
 def test_nothing_is_lost_where_nothing_is_dropped(tmp_path: Path) -> None:
     code = WRITER.replace("if step % 5 == 0:", "if False:").replace("if len(segments) > 6:", "if False:")
     with subprocess.Popen(
-        [sys.executable, "-c", code, str(tmp_path), str(rounds(5_000_000, 20_000_000))], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", code, str(tmp_path), str(rounds(5_000_000, 20_000_000))],
+        stdout=subprocess.PIPE,
+        text=True,
     ) as writer:
         assert writer.stdout is not None
         writer.stdout.readline()
