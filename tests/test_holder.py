@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from holders import MB, private
 from rounds import DEADLINE, alive, rounds, sessions, until, until_state
 from session_magics import Command, Exited, Registry, Running, run_cell
 from session_magics.backends import native
@@ -23,7 +24,7 @@ from session_magics.holder.loop import FAULTS_TOLD, Loop
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
 MANY = rounds(20, 100)
-MEMORY_MB = 4.0  # of one holder among many, shared pages counted by share
+MEMORY_MB = 4.0  # of one holder among many, beside what they share: a share would be smaller the more others there are
 IDLE_SECONDS = 3.0
 HEAVY = {
     "re",
@@ -55,11 +56,6 @@ def holder_pids(registry: Registry) -> list[int]:
 def wake_ups(pid: int) -> int:
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return sum(int(line.split()[1]) for line in lines if "ctxt_switches" in line)
-
-
-def megabytes(pid: int) -> float:
-    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("Pss:"))
 
 
 def test_a_holder_loads_nothing_heavy() -> None:
@@ -107,9 +103,9 @@ def test_many_sessions_are_cheap(registry: Registry) -> None:
             run_cell(session, "true")
         else:
             registry.start(f"s{number}", Command(("sleep", "1000")))
-    memory = [megabytes(pid) for pid in holder_pids(registry)]
+    memory = [private(pid) for pid in holder_pids(registry)]
     assert len(memory) == MANY
-    assert statistics.mean(memory) <= MEMORY_MB
+    assert statistics.mean(memory) <= MEMORY_MB * MB
     assert len(registry.stop_all()) == MANY
 
 

@@ -36,6 +36,7 @@ DROPPED = re.compile(  # variables that the kernel does not inherit from whoever
 )
 EOF_ANSWER = "\x04"  # how a Jupyter front-end says "end of file"
 GRACE = 5.0  # seconds for everything to be gone after the end of a kernel
+LATE = 10.0  # seconds between the reply to a cell and the word that the kernel is idle, whichever comes first
 LIVE = set()  # kernels to put away if the run itself is stopped
 
 
@@ -126,11 +127,11 @@ class Kernel:
         self.current, self.answers = rec, list(step.get("stdin", []))
         stops = list(as_list(step.get("interrupt_after", [])))
         self.records[client.execute(code, allow_stdin=step.get("allow_stdin", True))] = rec
-        while not (rec.reply and (rec.idle or time.monotonic() - rec.replied > 1.5)):
+        while not (rec.reply and (rec.idle or time.monotonic() - rec.replied > LATE)):
             rec.elapsed = time.monotonic() - rec.start
             if rec.elapsed > limit:
                 rec.trouble = f"not finished after {limit:g} s"
-            elif rec.idle and not rec.reply and time.monotonic() - rec.idle > 1.5:
+            elif rec.idle and not rec.reply and time.monotonic() - rec.idle > LATE:
                 rec.trouble = "idle, but no execute_reply"
             elif not self.manager.is_alive():
                 rec.trouble = "the kernel died"
