@@ -19,7 +19,7 @@ import pytest
 from rounds import DEADLINE
 from session_magics import Command, Registry
 from session_magics.errors import StoreError, UsageMistake
-from session_magics.importing import importer
+from session_magics.importing import importer, living
 from session_magics.importing.importer import import_file
 from session_magics.importing.report import Report
 from session_magics.model import Exited, Lost
@@ -163,6 +163,7 @@ def test_c12_a_session_that_tmux_still_has_is_told(
 ) -> None:
     monkeypatch.setenv("TMUX_TMPDIR", str(tmp_path))
     monkeypatch.delenv("TMUX", raising=False)
+    monkeypatch.setattr(living, "TMUX_LIMIT", DEADLINE)
     old.holds([listed(name, status="running", tmuxSessionName=f"kojo_{name}") for name in ("s_1", "s_10")])
     subprocess.run(["tmux", "-f", "/dev/null", "new-session", "-d", "-s", "kojo_s_10", "sleep 1000"], check=True)
     try:
