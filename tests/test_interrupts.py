@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -16,13 +15,11 @@ from pathlib import Path
 
 import pytest
 
-import leaks
 from changed_holder import PATIENT, STALL, changed_holder
 from conftest import LiveKernel
 from live import answer, live_kernel, run_with
 from rounds import DEADLINE, rounds, until
 from session_magics import CellResult, Registry
-from session_magics.interrupts import noticed
 from session_magics.shell import Cell
 
 # Seconds between two presses that are two and not one.
@@ -75,53 +72,6 @@ def presses(live: LiveKernel, count: int) -> Callable[[], None]:
             until(lambda: handed_on() > before)  # noqa: B023
 
     return interrupts
-
-
-# ------------------------------------------------------------------ collecting
-
-
-def test_interrupts_are_counted_and_not_raised() -> None:
-    handler = signal.getsignal(signal.SIGINT)
-    with noticed() as interrupts:
-        assert interrupts.take() == 0
-        for _ in range(3):
-            os.kill(os.getpid(), signal.SIGINT)
-        assert interrupts.take() == 3
-    assert signal.getsignal(signal.SIGINT) == handler
-
-
-def test_an_interrupt_that_nobody_took_is_raised_at_the_end() -> None:
-    before, handler = leaks.descriptors(), signal.getsignal(signal.SIGINT)
-    reached = False
-    with pytest.raises(KeyboardInterrupt), noticed():
-        os.kill(os.getpid(), signal.SIGINT)
-        reached = True
-    assert reached
-    assert signal.getsignal(signal.SIGINT) == handler
-    assert leaks.descriptors() == before
-
-
-def test_a_block_in_a_block_goes_on_with_what_came_before() -> None:
-    with noticed() as outer:
-        os.kill(os.getpid(), signal.SIGINT)
-        with noticed() as inner:
-            os.kill(os.getpid(), signal.SIGINT)
-            assert inner.take() == 2
-            os.kill(os.getpid(), signal.SIGINT)
-        assert outer.take() == 1
-
-
-def test_a_thread_leaves_the_handler_alone() -> None:
-    handler, seen = signal.getsignal(signal.SIGINT), []
-
-    def run() -> None:
-        with noticed() as interrupts:
-            seen.append((signal.getsignal(signal.SIGINT), interrupts.take()))
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    assert seen == [(handler, 0)]
 
 
 # ------------------------------------------------------------------ one press
