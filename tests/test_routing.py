@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from conftest import LiveKernel
+from live import live_kernel
 from page import LIMIT, Page, PageModel
 from session_magics.display.busy import RESTATE_AFTER
 
@@ -20,6 +21,13 @@ CAT = "%session start --wait-for ready cat -- sh -c 'stty -echo; echo ready; exe
 SUBSHELLS = "len(get_ipython().kernel.shell_channel_thread.manager.list_subshell())"
 
 
+@pytest.fixture(scope="module")
+def kernel(client_loop: None) -> Iterator[LiveKernel]:
+    """One for all."""
+    with live_kernel() as live:
+        yield live
+
+
 @pytest.fixture
 def page(kernel: LiveKernel) -> Iterator[Page]:
     """The page of a kernel, which shows one terminal."""
@@ -29,7 +37,7 @@ def page(kernel: LiveKernel) -> Iterator[Page]:
     page.sync(page.models[0])
     page.until(lambda: page.models[0].position >= 0)
     yield page
-    kernel.run("%session stop --all --now")
+    kernel.run("%session remove --force cat")
 
 
 Gate = tuple[str, Callable[[], None]]
@@ -137,4 +145,4 @@ def test_what_a_button_shows_leaves_the_kernel_idle(kernel: LiveKernel) -> None:
     restated = time.monotonic() + 5 * RESTATE_AFTER
     page.until(lambda: time.monotonic() > restated)
     assert page.statuses[-1][0] == "idle"
-    kernel.run("%session stop --all --now")
+    kernel.run("%session remove --force cat")
