@@ -32,7 +32,8 @@ def limit(cell):  # asked for once the cell was handed to the kernel
     return 1 if begun in cell.source else options["timeout"]
 
 try:
-    NotebookClient(book, kernel_name="python3", timeout_func=limit, **options).execute()
+    # Else outputs that are 4 s later than the reply are left out.
+    NotebookClient(book, kernel_name="python3", timeout_func=limit, iopub_timeout=60, **options).execute()
 except (CellExecutionError, CellTimeoutError) as error:
     raised = type(error).__name__
 nbformat.write(book, path)
