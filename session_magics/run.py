@@ -69,7 +69,8 @@ def run_cell(
         KeyboardInterrupt: Ctrl-C came (main thread only) and the command has ended.
         SessionBusy: another command runs in the session.
     """
-    return complete(session.cell(cell_text), sink=sink, asker=asker, timeout=timeout, check=check)
+    with noticed():  # a Ctrl-C between the start of the command and its being waited for would leave it running
+        return complete(session.cell(cell_text), sink=sink, asker=asker, timeout=timeout, check=check)
 
 
 def complete(

@@ -25,6 +25,7 @@ SAVED_HOME = "/home/learner"
 """The home of whoever a saved notebook was run by."""
 VARYING = re.compile(
     r"\x1b\[[\d;]*m"  # colours
+    r"|^\[\d+\]\+ +Done .*$"  # a job that ends between two cells is told in neither
     r"|^total \d+$|^[d-][rwx-]{9} .*? (?=\S+$)"  # of ls -l: dates, sizes, the user
     r"|/tmp/[\w./-]+|\btmp\.\w+|\S+/sessions/\S+|\b[0-9a-f]{21}\b"  # fresh directories, ids of sessions
     r"|\d[\d.,:]*(?: ?(?:ms|[smhd%]|[kMG]?i?B)\b)?"  # times, amounts, numbers of processes and ports

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rounds import until
+from rounds import DEADLINE, until
 from session_magics import (
     GaveUp,
     Lost,
@@ -24,6 +24,7 @@ from session_magics import (
     StartFailed,
     Unknown,
     UsageMistake,
+    WaitTimeout,
 )
 from session_magics.verbs.actions import Verbs
 from session_magics.verbs.parser import parse_verb
@@ -89,7 +90,9 @@ def test_a_label_that_no_session_carries_is_told(desk: Desk, fake: Registry, ver
 def test_clean_keeps_to_its_limits_and_tells_the_names(desk: Desk, fake: Registry) -> None:
     names = [f"done{number}" for number in range(4)]
     for number, name in enumerate(names):
-        desk(f"start {name} --label half={number % 2} true").wait(5)
+        session = desk(f"start {name} --label half={number % 2} true")
+        session.wait(DEADLINE)
+        session.settled(DEADLINE)  # its holder goes a moment after it has told the end
     assert desk("clean --older 7d") == []
     assert desk("clean --keep 4") == desk("clean --total 1G") == []
     assert desk("clean --keep 3 --dry-run") == ["done0"] == desk("clean --keep 3")
@@ -102,7 +105,7 @@ def test_clean_never_touches_what_is_lost_or_unknown(real: Registry) -> None:
     desk = desk_of(real)
     desk("start runs sleep 100")
     lost, unknown = desk("start lost sleep 100"), desk("start odd -- sh -c 'exit 3'")
-    unknown.wait(10)
+    unknown.wait(DEADLINE)
     until(lambda: not unknown.settled().background)
     (unknown.directory / "spec.json").write_text("{")
     assert isinstance(unknown.info().state, Unknown)
@@ -111,7 +114,7 @@ def test_clean_never_touches_what_is_lost_or_unknown(real: Registry) -> None:
     os.kill(run.holder, signal.SIGKILL)
     until(lambda: isinstance(lost.state(), Lost))
     gave_up = desk("start bad --restart always --max-restarts 1 -- false")
-    assert gave_up.wait(10) == 1
+    assert gave_up.wait(DEADLINE) == 1
     until(lambda: isinstance(gave_up.state(), GaveUp) and not gave_up.state().background)
     with pytest.raises(StartFailed):
         desk("start never /no/such/program")
@@ -123,10 +126,10 @@ def test_clean_never_touches_what_is_lost_or_unknown(real: Registry) -> None:
 def test_clean_spares_a_session_that_took_the_name_meanwhile(real: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     """A registry that is looked at a moment too early."""
     desk = desk_of(real)
-    desk("start one true").wait(10)
+    desk("start one true").wait(DEADLINE)
     until(lambda: not getattr(real.get("one").state(), "background", True))
     stale = real.infos()
-    desk("start one true").wait(10)
+    desk("start one true").wait(DEADLINE)
     until(lambda: not getattr(real.get("one").state(), "background", True))
     monkeypatch.setattr(real, "infos", lambda labels: stale)
     assert desk("clean") == []
@@ -148,7 +151,7 @@ def served(real: Registry, root: Path) -> Desk:
 
 def test_start_and_wait_take_ports(served: Desk, root: Path, real: Registry) -> None:
     session = served(f"start web --wait-port --timeout 20 -- {sys.executable} {root}/serve.py")
-    port = int(session.tail())
+    port = int(session.wait_for(r"\d+\n", DEADLINE))  # it listens before it says where
     assert served("wait web --port") == served(f"wait --port {port} web") == port
     assert json.loads(served("wait web --port --json"))["value"] == port
     with pytest.raises(SessionError, match=rf"port {port - 1} not seen within 0\.1 s"):
@@ -159,8 +162,9 @@ def test_start_and_wait_take_ports(served: Desk, root: Path, real: Registry) -> 
 
 def test_wait_takes_silence(real: Registry) -> None:
     desk = desk_of(real)
-    session = desk("start steps -- sh -c 'for n in 1 2 3; do echo $n; sleep 0.1; done; echo over; read x'")
-    assert desk("wait steps --silence 0.5 --timeout 20") is None
-    assert "over" in session.tail()
+    desk("start steps --wait-for over -- sh -c 'echo over; read x'")
+    assert desk("wait steps --silence 0.2 --timeout 20") is None
+    with pytest.raises(WaitTimeout, match=r"60 s of silence"):
+        desk("wait steps --silence 60 --timeout 0.1")
     with pytest.raises(UsageMistake, match="give one"):
         desk("wait steps over --silence 1")

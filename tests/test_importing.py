@@ -13,11 +13,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
+from rounds import DEADLINE
 from session_magics import Command, Registry
 from session_magics.errors import StoreError, UsageMistake
-from session_magics.importing import importer
+from session_magics.importing import importer, living
 from session_magics.importing.importer import import_file
 from session_magics.importing.report import Report
 from session_magics.model import Exited, Lost
@@ -114,8 +116,8 @@ def test_a_code_beside_the_log_counts_and_a_log_is_found_where_the_registry_was_
 
 
 def test_a_process_that_certainly_lives_is_told_and_left_alone(real: Registry, old: Old) -> None:
-    began = time.time()
     with subprocess.Popen(["sleep", "1000"]) as process:
+        began = psutil.Process(process.pid).create_time()
         try:
             old.sessions(
                 same=keyed(state="running", pid=process.pid, started_at=stamp(0, began)),
@@ -161,6 +163,7 @@ def test_c12_a_session_that_tmux_still_has_is_told(
 ) -> None:
     monkeypatch.setenv("TMUX_TMPDIR", str(tmp_path))
     monkeypatch.delenv("TMUX", raising=False)
+    monkeypatch.setattr(living, "TMUX_LIMIT", DEADLINE)
     old.holds([listed(name, status="running", tmuxSessionName=f"kojo_{name}") for name in ("s_1", "s_10")])
     subprocess.run(["tmux", "-f", "/dev/null", "new-session", "-d", "-s", "kojo_s_10", "sleep 1000"], check=True)
     try:
@@ -184,7 +187,7 @@ def test_c12_a_tool_that_was_taken_over_goes_on_with_its_conversation(
         listed("s_1", args=["--model", "opus", "--continue"], toolSessionId=number, workDir=str(tmp_path), exitCode=0)
     ]
     taken_over(real, old.holds([*rows, listed("s_2", tool="tmux", exitCode=0)]))
-    real.restart("s_1").wait(20)
+    real.restart("s_1").wait(DEADLINE)
     assert real.get("s_1").tail(1) == f"called with --model opus --resume {number}"
     assert real.get("s_2").info().tool is None
 
@@ -348,7 +351,7 @@ def test_a_program_that_is_not_on_record_cannot_be_restarted_and_one_that_is_can
         real, old.holds([listed("s_1", tool="echo", args=["after"], workDir="/", exitCode=0, lastOutput=output)])
     )
     session = real.restart("s_1")
-    assert session.wait(10) == 0 and session.tail() == "before\nafter" and session.info().generation == 2
+    assert session.wait(DEADLINE) == 0 and session.tail() == "before\nafter" and session.info().generation == 2
 
 
 def test_of_two_imports_at_once_one_does_the_work(real: Registry, old: Old) -> None:

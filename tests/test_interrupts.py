@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -16,27 +15,41 @@ from pathlib import Path
 
 import pytest
 
-import leaks
+from changed_holder import PATIENT, STALL, changed_holder
 from conftest import LiveKernel
 from live import answer, live_kernel, run_with
-from rounds import rounds
+from rounds import DEADLINE, rounds, until
 from session_magics import CellResult, Registry
-from session_magics.interrupts import noticed
 from session_magics.shell import Cell
 
 # Seconds between two presses that are two and not one.
 APART = 0.4
-# Seconds in which a program of several processes has started all of them.
-STARTED = 0.2
+# Seconds for which a command has been at what it does when the button is pressed.
+AT_IT = 0.2
+# Has a kernel start holders for which a second press is the harder one however late it comes, and tell each press that
+# it has handed on.
+PREPARED = """
+import itertools, pathlib
+from session_magics.backends import native
+from session_magics.shell import Cell
+native.HOLDER = pathlib.Path({holder!r})
+def interrupt(cell, plain=Cell.interrupt, numbers=itertools.count(1)):
+    plain(cell)
+    pathlib.Path({place!r}, f"press-{{next(numbers)}}").touch()
+Cell.interrupt = interrupt
+"""
 
 
 @pytest.fixture(scope="module")
-def shared(client_loop: None) -> Iterator[LiveKernel]:
+def shared(client_loop: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveKernel]:
+    place = tmp_path_factory.mktemp("presses")
     with live_kernel() as live:
+        prepared = PREPARED.format(holder=str(changed_holder(place, PATIENT)), place=str(live.cells.root))
+        assert live.run(prepared).status == "ok"
         yield live
 
 
-def press(live: LiveKernel, *, after: float = STARTED) -> Callable[[], None]:
+def press(live: LiveKernel, *, after: float = AT_IT) -> Callable[[], None]:
     """The action of pressing the stop button, a while later."""
 
     def interrupt() -> None:
@@ -46,51 +59,19 @@ def press(live: LiveKernel, *, after: float = STARTED) -> Callable[[], None]:
     return interrupt
 
 
-# ------------------------------------------------------------------ collecting
+def presses(live: LiveKernel, count: int) -> Callable[[], None]:
+    """The action of pressing it again and again, each time when the one before was handed on to the command."""
 
+    def handed_on() -> int:
+        return len(list(live.cells.root.glob("press-*")))
 
-def test_interrupts_are_counted_and_not_raised() -> None:
-    handler = signal.getsignal(signal.SIGINT)
-    with noticed() as interrupts:
-        assert interrupts.take() == 0
-        for _ in range(3):
-            os.kill(os.getpid(), signal.SIGINT)
-        assert interrupts.take() == 3
-    assert signal.getsignal(signal.SIGINT) == handler
+    def interrupts() -> None:
+        for _ in range(count):
+            before = handed_on()
+            press(live, after=APART)()
+            until(lambda: handed_on() > before)  # noqa: B023
 
-
-def test_an_interrupt_that_nobody_took_is_raised_at_the_end() -> None:
-    before, handler = leaks.descriptors(), signal.getsignal(signal.SIGINT)
-    reached = False
-    with pytest.raises(KeyboardInterrupt), noticed():
-        os.kill(os.getpid(), signal.SIGINT)
-        reached = True
-    assert reached
-    assert signal.getsignal(signal.SIGINT) == handler
-    assert leaks.descriptors() == before
-
-
-def test_a_block_in_a_block_goes_on_with_what_came_before() -> None:
-    with noticed() as outer:
-        os.kill(os.getpid(), signal.SIGINT)
-        with noticed() as inner:
-            os.kill(os.getpid(), signal.SIGINT)
-            assert inner.take() == 2
-            os.kill(os.getpid(), signal.SIGINT)
-        assert outer.take() == 1
-
-
-def test_a_thread_leaves_the_handler_alone() -> None:
-    handler, seen = signal.getsignal(signal.SIGINT), []
-
-    def run() -> None:
-        with noticed() as interrupts:
-            seen.append((signal.getsignal(signal.SIGINT), interrupts.take()))
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    assert seen == [(handler, 0)]
+    return interrupts
 
 
 # ------------------------------------------------------------------ one press
@@ -101,24 +82,33 @@ def state_kept(live: LiveKernel, name: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("name", "job"),
+    ("name", "job", "programs"),
     [
-        ("program", "sleep 600"),
-        ("pipeline", "sleep 600 | cat"),
-        ("loop", "while :; do :; done"),
-        ("subshell", "(sleep 600)"),
-        ("shell", "bash -c 'sleep 600; :'"),
-        ("read", "read x"),
-        ("wait", "wait"),
+        ("program", "sleep 600", {"sleep 600"}),
+        ("pipeline", "sleep 600 | cat", {"sleep 600", "cat"}),
+        ("loop", "while :; do :; done", set()),
+        ("subshell", "(sleep 600)", {"sleep 600"}),
+        ("shell", "bash -c 'sleep 600; :'", {"sleep 600"}),
+        ("read", "read x", set()),
+        ("wait", "wait", set()),
     ],
 )
-def test_a_press_ends_the_foreground_job_and_nothing_else(shared: LiveKernel, name: str, job: str) -> None:
+def test_a_press_ends_the_foreground_job_and_nothing_else(
+    shared: LiveKernel, name: str, job: str, programs: set[str]
+) -> None:
     shared.run(f"%%sh_session {name}\nV=1; cd /usr; f() {{ echo F; }}; sleep 600 &")
-    outcome = run_with(shared, f"%%sh_session {name} --out text\necho go; {job}", ("go", press(shared)))
+    known = {pid for pid, _ in shared.cells.tagged()}
+    before = state_kept(shared, name)
+
+    def press_once_started() -> None:
+        until(lambda: programs <= {line.strip() for pid, line in shared.cells.tagged() if pid not in known})
+        press(shared)()
+
+    outcome = run_with(shared, f"%%sh_session {name} --out text\necho go; {job}", ("go", press_once_started))
     assert outcome.error == f"CellInterrupted: the command in session '{name}' was interrupted"
     assert len(outcome.record.error["traceback"]) == 1
     assert shared.run("print(_exit_code, text.strip())").text == "130 go\n"
-    assert state_kept(shared, name) == "1 /usr\nF\n1\n"
+    assert state_kept(shared, name) == before == "1 /usr\nF\n1\n"
 
 
 def test_an_interrupted_cell_is_a_keyboard_interrupt_for_python(shared: LiveKernel) -> None:
@@ -131,13 +121,22 @@ def test_an_interrupted_cell_is_a_keyboard_interrupt_for_python(shared: LiveKern
 
 
 def test_a_press_reaches_the_command_behind_a_slow_start_up_file(shared: LiveKernel) -> None:
-    (shared.cells.root / "home" / ".bashrc").write_text("sleep 1; RC=whole\n")
+    home = shared.cells.root / "home"
+    (home / ".bashrc").write_text("touch ~/begun; sleep 1; RC=whole\n")
+
+    def press_in_it() -> None:
+        until((home / "begun").exists)
+        shared.cells.interrupt(True)
+
+    presser = threading.Thread(target=press_in_it)
+    presser.start()
     try:
-        outcome = shared.run("%%sh_session slow\necho $RC; sleep 600", interrupt_after=0.4)
+        outcome = shared.run("%%sh_session slow\necho $RC; sleep 600")
         assert outcome.error.startswith("CellInterrupted")
         assert shared.run("%%sh_session slow\necho $RC").text == "whole\n"
     finally:
-        (shared.cells.root / "home" / ".bashrc").unlink()
+        presser.join()
+        (home / ".bashrc").unlink()
 
 
 def test_a_press_while_a_question_is_open_ends_the_command(shared: LiveKernel) -> None:
@@ -172,7 +171,7 @@ def test_an_interrupt_from_elsewhere_is_an_error_with_status_130(shared: LiveKer
     assert shared.run("%session interrupt elsewhere").status == "ok"  # nothing to interrupt: harmless
 
 
-def until_over(cell: Cell, limit: float = 10.0) -> CellResult | None:
+def until_over(cell: Cell, limit: float = DEADLINE) -> CellResult | None:
     """Wait for the end of a cell; None if it does not come."""
     deadline = time.monotonic() + limit
     while cell.result is None and time.monotonic() < deadline:
@@ -230,7 +229,7 @@ def test_a_shell_that_takes_no_interrupt_is_restarted_and_says_what_is_lost(shar
     outcome = run_with(
         shared,
         "%%sh_session stuck\ntrap '' INT TERM; echo go; while :; do :; done",
-        *[("go", press(shared, after=APART))] * 3,
+        ("go", presses(shared, 3)),
     )
     told = "the shell was killed by signal 9; it was restarted in /usr with its exported environment, but lost its"
     assert told in outcome.error
@@ -252,10 +251,14 @@ def test_a_storm_of_presses_is_one_press(shared: LiveKernel) -> None:
         for _ in range(10):
             press(shared, after=0.01)()
 
-    outcome = run_with(shared, f"%%sh_session storm\n{CLEANING}", ("go", storm))
-    assert outcome.error.startswith("CellInterrupted")
-    assert outcome.text == "go\ncleaned\n"
-    assert state_kept(shared, "storm") == "1 /usr\nF\n1\n"
+    same = shared.run(f"from session_magics import foreground as f; print(f.SAME_PRESS); f.SAME_PRESS = {STALL}").text
+    try:
+        outcome = run_with(shared, f"%%sh_session storm\n{CLEANING}", ("go", storm))
+        assert outcome.error.startswith("CellInterrupted")
+        assert outcome.text == "go\ncleaned\n"
+        assert state_kept(shared, "storm") == "1 /usr\nF\n1\n"
+    finally:
+        shared.run(f"f.SAME_PRESS = {same}")
 
 
 # ------------------------------------------------------------------ at any moment
@@ -265,7 +268,8 @@ def test_a_storm_of_presses_is_one_press(shared: LiveKernel) -> None:
 AT_ANY_MOMENT = """
 import os, random, signal, sys, threading, time
 from IPython.core.interactiveshell import InteractiveShell
-from session_magics import CellCommandError, Registry
+from IPython.core.error import UsageError
+from session_magics import CellCommandError
 
 rounds, sessions, latest, presses = int(sys.argv[1]), sys.argv[2], float(sys.argv[3]), int(sys.argv[4])
 ip = InteractiveShell.instance()
@@ -287,22 +291,25 @@ for number in range(rounds):
     ip.user_ns["number"] = number
     pressed, settled = [], False
     presser = threading.Thread(target=press, args=[chance.uniform(0, latest)])
-    try:
-        presser.start()
-        ip.run_cell_magic("sh_session", f"{name} {options}", "V=1; " + body)
-    except CellCommandError:
-        pass
-    except KeyboardInterrupt:
-        hit += 1
     while not settled:  # join and is_alive do not stand being interrupted
         try:
-            settled = bool(pressed)
-            time.sleep(0.005)
+            if not pressed and not presser.ident:
+                presser.start()
+                ip.run_cell_magic("sh_session", f"{name} {options}", "V=1; " + body)
+            while not pressed:
+                time.sleep(0.005)
+            settled = True
+        except CellCommandError:
+            pass
         except KeyboardInterrupt:
             hit += 1
-    while "--bg" in options and (session := Registry().find(name)) is not None and session.command() is not None:
-        pass
-    ip.run_cell_magic("sh_session", f"{name} --out check", f"echo {number} $V")
+    while True:
+        try:
+            ip.run_cell_magic("sh_session", f"{name} --out check", f"echo {number} $V")
+            break
+        except UsageError as error:
+            assert "--bg" in options and "is busy" in str(error), error
+            time.sleep(0.005)
     assert ip.user_ns["check"] in (f"{number} 1\\n", f"{number}\\n"), (number, body, options, ip.user_ns["check"])
     if sessions == "new":
         ip.run_line_magic("session", f"stop {name} --now")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import shutil
 import tempfile
 import unittest
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jupyter_kernel_test
 import pytest
@@ -16,6 +18,10 @@ from rounds import rounds
 from session_magics.kernel import specs
 
 pytestmark = pytest.mark.kernel
+# Seconds for a message of a kernel.
+LIMIT = 20.0
+
+Message = dict[str, Any]
 
 
 class ShellKernelTests(jupyter_kernel_test.KernelTests):
@@ -37,7 +43,7 @@ class ShellKernelTests(jupyter_kernel_test.KernelTests):
     code_history_pattern = "*SessionMagics.rc*"
     supported_history_operations = ("tail", "range", "search")
     code_inspect_sample = "cd"
-    code_clear_output = r"printf 'one\n'; sleep 0.2; printf '\e[1A\e[2Kother\n'"
+    code_clear_output = r"printf 'one\n'; sh -c 'until [ -e seen ]; do sleep 0.02; done'; printf '\e[1A\e[2Kother\n'"
     complete_code_samples = ["ls", "# a comment", "echo 'a b'", "%session list", ""]  # noqa: RUF012
     completion_samples = [  # noqa: RUF012
         {"text": "%session li", "matches": {"list"}},
@@ -59,7 +65,39 @@ class ShellKernelTests(jupyter_kernel_test.KernelTests):
         super().setUpClass()
         # what depends on the time a command takes, and what is shown beside its output, has tests of its own
         quiet = "%config SessionMagics.display = 'text'\n%config SessionMagics.status_line = False\n"
-        cls.kc.execute_interactive(quiet + cls.definition, timeout=20)
+        unhurried = f"%run {Path(__file__).with_name('unhurried.py')}\n"
+        cls.kc.execute_interactive(unhurried + quiet + cls.definition, timeout=LIMIT)
+        for channel in (cls.kc.iopub_channel, cls.kc.shell_channel):
+            channel.get_msg = cls.patient(channel.get_msg)
+
+    @staticmethod
+    def patient(get_msg: Callable[..., Message]) -> Callable[..., Message]:
+        """The same for messages that certainly come: the tests wait a tenth of a second for most."""
+
+        return lambda timeout=None: get_msg(timeout=max(timeout or 0.0, LIMIT))
+
+    def test_clear_output(self) -> None:
+        """In place of the one that looks when all is over: the first line has to be shown before the next comes."""
+        kinds: list[str] = []
+
+        def see(message: Message) -> None:
+            kinds.append(message["msg_type"])
+            if message["content"].get("text") == "one\n":
+                (self.place / "seen").touch()
+
+        reply = self.kc.execute_interactive(self.code_clear_output, timeout=LIMIT, output_hook=see)
+        assert reply["content"]["status"] == "ok" and "clear_output" in kinds
+
+    def flush_channels(self) -> None:
+        """Take in all that has come, up to the answer to a question of our own."""
+        request = self.kc.kernel_info()
+        for channel, last in ((self.kc.shell_channel, "kernel_info_reply"), (self.kc.iopub_channel, "idle")):
+            found = False
+            while not found:
+                message = channel.get_msg()
+                jupyter_kernel_test.validate_message(message)
+                told = message["content"].get("execution_state", message["msg_type"])
+                found = (message["parent_header"].get("msg_id"), told) == (request, last)
 
     @classmethod
     def tearDownClass(cls) -> None:

@@ -6,6 +6,7 @@ import importlib.metadata
 import os
 import queue
 import shlex
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from conftest import LiveKernel
-from live import live_kernel
+from live import live_kernel, run_with
 from page import LIMIT, Page, PageModel
 
 pytest.importorskip("anywidget")
@@ -23,8 +24,6 @@ HERE = Path(__file__).parent
 INSTALLED = importlib.metadata.version("ipykernel")
 LISTED = [line for line in (HERE / "ipykernels.txt").read_text().split() if line[0].isdigit()]
 KEYS = 20
-KEY_LIMIT = 5.0
-"""Seconds for the echo of a line, which takes some milliseconds; a cell that blocks never ends by itself."""
 BLOCKING = {
     "cell": "%%sh_session\n{until}",
     "wait": "%session wait gate",
@@ -49,6 +48,7 @@ def live(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         env["PYTHONPATH"] = os.pathsep.join([str(place), *filter(None, [os.environ.get("PYTHONPATH")])])
     with live_kernel(env) as live:
         assert live.run("import ipykernel; print(ipykernel.__version__)").text == f"{request.param}\n"
+        assert live.run(f"%run {HERE}/unhurried.py").status == "ok"
         yield live
 
 
@@ -70,7 +70,7 @@ def type_line(page: Page, model: PageModel, line: str) -> None:
     """Type a line, and wait until the terminal shows it: at once, and once."""
     before = model.data
     page.send(model, {"t": "in", "view": "v", "d": f"{line}\n"})
-    page.until(lambda: len(model.data) >= len(before) + len(line) + 2, KEY_LIMIT)
+    page.until(lambda: len(model.data) >= len(before) + len(line) + 2)  # a cell that blocks never ends by itself
     assert model.data == before + f"{line}\r\n".encode()
 
 
@@ -81,11 +81,11 @@ def test_a_cell_is_what_it_is_everywhere(live: LiveKernel) -> None:
     asked = live.run("%%sh_session\nread -p 'Name? ' name; echo \"<$name>\"", stdin=["Ada"])
     assert asked.record.asked == [("Name? ", False)]
     assert asked.text.endswith("<Ada>\n")
-    stopped = live.run("%%sh_session\nsleep 600", interrupt_after=0.3)
+    stopped = run_with(live, "%%sh_session\necho go; sleep 600", ("go", lambda: live.cells.interrupt(False)))
     assert "interrupted" in stopped.error
     background = live.run("%%sh_session later --bg\nsleep 0.1; echo done")
     assert background.status == "ok"
-    waited = live.run("%session wait later done --timeout 10")
+    waited = live.run("%session wait later done --timeout 25")
     assert (waited.status, live.run("%session stop later").status) == ("ok", "ok")
 
 
@@ -195,6 +195,8 @@ def has_subshells(live: LiveKernel) -> bool:
 
 
 def test_an_interrupted_wait_loses_nothing(live: LiveKernel, page: Page) -> None:
-    assert "KeyboardInterrupt" in live.run("%session wait cat", interrupt_after=0.3).error
+    code = "print('go', flush=True)\n%session wait cat"
+    outcome = run_with(live, code, ("go", lambda: (time.sleep(0.3), live.cells.interrupt(False))))
+    assert "KeyboardInterrupt" in outcome.error
     type_line(page, page.models[0], "between cells")
     assert live.run("print('goes on')").text == "goes on\n"

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import leaks
+from rounds import DEADLINE
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def test_a_process_of_the_root_is_named_and_killed(place: Path) -> None:
     before = leaks.baseline()
     found = leaks.leaked(place, before)
     assert [line.split()[:2] for line in found] == [["process", str(process.pid)]]
-    assert process.wait(5) is not None
+    assert process.wait(DEADLINE) is not None
 
 
 def test_a_process_is_known_by_the_cookie_of_its_session(place: Path) -> None:
@@ -47,7 +48,7 @@ def test_a_process_is_known_by_the_cookie_of_its_session(place: Path) -> None:
     process = sleeper(SESSION_MAGICS_SESSION="s1")
     assert [found.pid for found in leaks.processes_of(place)] == [process.pid]
     leaks.leaked(place, leaks.baseline())
-    assert process.wait(5) is not None
+    assert process.wait(DEADLINE) is not None
 
 
 def test_an_unwaited_child_is_a_leak(place: Path) -> None:
@@ -55,7 +56,7 @@ def test_an_unwaited_child_is_a_leak(place: Path) -> None:
     process = sleeper()
     found = leaks.leaked(place, before)
     assert found and found[0].startswith(f"child {process.pid}")
-    process.wait(5)
+    process.wait(DEADLINE)
 
 
 def test_a_thread_is_a_leak(place: Path) -> None:

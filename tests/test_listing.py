@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rounds import until
+from rounds import DEADLINE, until
 from session_magics import Command, Registry
 from session_magics.listing import WIDEST, Observer, last_line, table
 from session_magics.text.amounts import short_bytes, short_time
@@ -26,7 +26,9 @@ def test_a_row_says_what_a_session_is_doing(real: Registry, tmp_path: Path) -> N
 
 
 def test_an_ended_session_keeps_how_long_it_ran(real: Registry) -> None:
-    real.start("one", Command(("sh", "-c", "echo well; exit 3"))).wait(10)
+    session = real.start("one", Command(("sh", "-c", "echo well; exit 3")))
+    session.wait(DEADLINE)
+    session.settled(DEADLINE)  # its holder goes a moment after it has told the end
     [row] = Observer().rows(real.infos())
     assert row.until is not None and row.usage is None
     assert row.age(row.info.since + 1e6) == row.until - row.info.since
@@ -64,7 +66,7 @@ def test_a_long_table_stays_on_the_line(real: Registry) -> None:
 
 def test_a_session_without_a_log_has_no_last_line(real: Registry) -> None:
     session = real.start("one", Command(("true",)))
-    session.wait(10)
+    session.wait(DEADLINE)
     info = session.info()
     real.remove("one")
     assert last_line(info) == ""

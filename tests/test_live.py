@@ -1,20 +1,29 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from conftest import LiveKernel
+from live import live_kernel
 from page import Page
 from session_magics import Registry
 
 pytest.importorskip("anywidget")
 pytestmark = pytest.mark.kernel
 
-STEPS = "for n in 1 2 3; do echo step $n; sleep 0.5; done"
+STEPS = "for n in 1 2 3; do echo step $n; sleep 0.3; done"
 STEPS_TEXT = "step 1\nstep 2\nstep 3\n"
 WIDGETS = "import sys; print([name for name in ('anywidget', 'ipywidgets') if name in sys.modules])"
+
+
+@pytest.fixture(scope="module")
+def plain(client_loop: None) -> Iterator[LiveKernel]:
+    """A kernel of which nobody has asked for a terminal yet."""
+    with live_kernel() as live:
+        yield live
 
 
 def shown(kernel: LiveKernel, code: str, **step: object) -> tuple[bool, str]:
@@ -23,27 +32,31 @@ def shown(kernel: LiveKernel, code: str, **step: object) -> tuple[bool, str]:
     return not any(output["display"] for output in outcome.record.outputs), outcome.text
 
 
-def test_a_quick_cell_is_text_and_imports_no_widgets(kernel: LiveKernel) -> None:
-    assert shown(kernel, "%%sh_session\necho quick") == (True, "quick\n")
-    assert kernel.run(WIDGETS).text == "[]\n"
+def test_a_quick_cell_is_text_and_imports_no_widgets(plain: LiveKernel) -> None:
+    code = "from session_magics.magics import cells; print(cells.PATIENCE); cells.PATIENCE = 60.0"
+    patience = plain.run(code).text  # the shell may take long to start
+    assert shown(plain, "%%sh_session\necho quick") == (True, "quick\n")
+    assert plain.run(WIDGETS).text == "[]\n"
+    plain.run(f"cells.PATIENCE = {patience}")
 
 
 @pytest.mark.parametrize(
     ("code", "allow_stdin"),
     [
         (f"%%sh_session\n{STEPS}", False),
-        (f"%config SessionMagics.display = 'text'\nget_ipython().run_cell_magic('sh_session', '', '{STEPS}')", True),
         (f"%%capture captured\nget_ipython().run_cell_magic('sh_session', '', '{STEPS}')", True),
+        (f"%config SessionMagics.display = 'text'\nget_ipython().run_cell_magic('sh_session', '', '{STEPS}')", True),
     ],
-    ids=["nobody", "config", "capture"],
+    ids=["nobody", "capture", "config"],
 )
-def test_a_longer_cell_stays_text_where_no_terminal_is_wanted(kernel: LiveKernel, code: str, allow_stdin: bool) -> None:
-    only_text, text = shown(kernel, code, allow_stdin=allow_stdin)
+def test_a_longer_cell_stays_text_where_no_terminal_is_wanted(plain: LiveKernel, code: str, allow_stdin: bool) -> None:
+    only_text, text = shown(plain, code, allow_stdin=allow_stdin)
+    plain.run("%config SessionMagics.display = 'auto'")
     assert only_text
     if "capture" in code:
-        text = kernel.run("print(captured.stdout, end='')").text
+        text = plain.run("print(captured.stdout, end='')").text
     assert text == STEPS_TEXT
-    assert kernel.run(WIDGETS).text == "[]\n"
+    assert plain.run(WIDGETS).text == "[]\n"
 
 
 def test_a_longer_cell_stays_text_where_no_page_answers(kernel: LiveKernel) -> None:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
-from conftest import LiveKernel, Outcome
+from conftest import CELL_LIMIT, LiveKernel, Outcome
 from live import live_kernel, run_with
 
 pytestmark = pytest.mark.kernel
 # Bytes that a kernel may grow by while a cell prints thirty megabytes.
 GROWTH = 10 * 2**20
+# A command that shows how far it is, and how one acts on that (see run_with).
+Bar = tuple[str, tuple[str, Callable[[], object]]]
 
 
 @pytest.fixture(scope="module")
@@ -49,15 +51,16 @@ def configured(shared: LiveKernel) -> Iterator[LiveKernel]:
 
 
 def test_a_default_holds_where_no_option_is_given(configured: LiveKernel) -> None:
-    for line in ("limit = 10", "shell_program = 'dash'", "timeout = 0.2", "size = '33x99'", "rc = False"):
+    for line in ("limit = 10", "shell_program = 'dash'", "size = '33x99'", "rc = False"):
         assert configured.run(f"%config SessionMagics.{line}").text == ""
     assert configured.run("%%sh_session default1\nstty size").text == "33 99\n"
     assert "bytes not shown" in configured.run("%%sh_session default1\nseq 100").text
     assert "bytes not shown" not in configured.run("%%sh_session default1 --limit 1MB\nseq 100").text
     assert configured.run("%%sh_session default1 --out o\nps -o comm= -p $$").status == "ok"
     assert configured.run("print(o, end='')").text == "dash\n"
-    assert "timed out after 0.2 s" in configured.run("%%sh_session default1\nsleep 9").error
-    assert configured.run("%%sh_session default1 --timeout 9\nsleep 0.3").status == "ok"
+    assert configured.run("%config SessionMagics.timeout = 0.2").text == ""
+    assert "timed out after 0.2 s" in configured.run("%%sh_session default1\nsleep 600").error
+    assert configured.run("%%sh_session default1 --timeout 25\nsleep 0.3").status == "ok"
 
 
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")
@@ -184,12 +187,14 @@ def test_the_status_is_in_the_error_in_exit_code_and_in_the_shell(
 
 
 def test_a_failing_cell_stops_run_all(shared: LiveKernel) -> None:
-    client = shared.cells.client
-    first = client.execute("%%sh_session error3\nsleep 0.2; false", stop_on_error=True)
+    client, gate = shared.cells.client, shared.cells.root / "run-all"
+    body = f"until [ -e {gate} ]; do sleep 0.02; done; sleep 0.2; false"  # till the kernel has the second cell as well
+    first = client.execute(f"%%sh_session error3\n{body}", stop_on_error=True)
     second = client.execute("%%sh_session error3\necho never")
+    gate.touch()
     replies = {}
     while len(replies) < 2:
-        reply = client.get_shell_msg(timeout=10)
+        reply = client.get_shell_msg(timeout=CELL_LIMIT)
         replies[reply["parent_header"]["msg_id"]] = reply["content"]["status"]
     assert replies == {first: "error", second: "aborted"}
     shared.run("pass")
@@ -198,26 +203,41 @@ def test_a_failing_cell_stops_run_all(shared: LiveKernel) -> None:
 # ------------------------------------------------------------------ Python around the cell
 
 
-BAR = r"for i in 1 2 3; do printf '\r%d%%' $i; sleep 0.07; done; echo"
+@pytest.fixture
+def bar(shared: LiveKernel) -> Iterator[Bar]:
+    """A bar that has its first state until that is seen."""
+    seen = shared.cells.root / "seen"
+    yield (
+        rf"printf '\r1%%'; until [ -e {seen} ]; do sleep 0.02; done; printf '\r2%%'; printf '\r3%%'; echo",
+        ("1%", seen.touch),
+    )
+    seen.unlink(missing_ok=True)
 
 
-def test_what_was_printed_before_stays_before_and_is_not_cleared(shared: LiveKernel) -> None:
-    outcome = shared.run(
+def test_what_was_printed_before_stays_before_and_is_not_cleared(shared: LiveKernel, bar: Bar) -> None:
+    outcome = run_with(
+        shared,
         "import sys\nprint('one'); print('err', file=sys.stderr); print('two', end=' ')\n"
         f"{cell_from_python('python1', 'echo three')}\nprint('four')\n"
-        f"{cell_from_python('python1', BAR)}\nprint('five')"
+        f"{cell_from_python('python1', bar[0])}\nprint('five')",
+        bar[1],
     )
     # ipykernel does not keep the order between the two streams
     assert outcome.text.replace("err\n", "") == "one\ntwo three\nfour\n1%\n3%\nfive\n"
     assert outcome.text.index("err") < outcome.text.index("three")
 
 
-def test_a_bar_in_a_cell_of_its_own_leaves_its_last_state(shared: LiveKernel) -> None:
-    assert shared.run(f"%%sh_session python2\necho head\n{BAR}").text == "head\n3%\n"
-    # the notice of the restart is no output, so that rewriting spares it
-    shared.run("%%sh_session python2\n( sleep 0.1; kill -9 $$ ) &")
-    shared.run("import time; time.sleep(0.3)")
-    text = shared.run(f"%%sh_session python2\n{BAR}").text
+def test_a_bar_in_a_cell_of_its_own_leaves_its_last_state(shared: LiveKernel, bar: Bar) -> None:
+    assert run_with(shared, f"%%sh_session python2\necho head\n{bar[0]}", bar[1]).text == "head\n3%\n"
+
+
+def test_the_notice_of_a_restart_is_no_output_and_a_bar_spares_it(shared: LiveKernel, bar: Bar) -> None:
+    shared.run("%%sh_session python3\n( sleep 0.1; kill -9 $$ ) &")
+    shared.run(
+        "import time; from session_magics import Registry\n"
+        "while Registry().get('python3').info().generation == 1: time.sleep(0.02)"
+    )
+    text = run_with(shared, f"%%sh_session python3\n{bar[0]}", bar[1]).text
     assert re.fullmatch(r"session-magics: the shell was killed by signal 9; .*\n3%\n", text), text
 
 
@@ -271,7 +291,7 @@ def test_the_kernel_does_not_grow_with_what_cells_print(shared: LiveKernel) -> N
 def restart(live: LiveKernel) -> None:
     with open(live.cells.root / "kernel.log", "ab") as log:
         live.cells.manager.restart_kernel(now=True, stdout=log, stderr=log)
-    live.cells.client.wait_for_ready(timeout=30)
+    live.cells.client.wait_for_ready(timeout=60)
     assert live.run("%load_ext session_magics").status == "ok"
 
 

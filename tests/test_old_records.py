@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from rounds import DEADLINE
 from session_magics import Registry
 from session_magics.errors import SessionNotRunning, StoreError
 from session_magics.listing import Listing, Observer
@@ -74,7 +75,7 @@ def test_a_loss_on_this_machine_was_a_reboot(registry: Registry) -> None:
 
 def test_what_an_earlier_version_left_is_started_anew(registry: Registry) -> None:
     session = registry.restart("exited")
-    assert session.wait(10) == 3 and session.info().generation == 2
+    assert session.wait(DEADLINE) == 3 and session.info().generation == 2
     assert session.tail() == "out of exited\nout of exited"
 
 

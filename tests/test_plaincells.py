@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from IPython.core.interactiveshell import InteractiveShell
 
+from homes import own_home
 from session_magics.kernel.plaincells import LINE, Parts, Transform, parts, whole
 
 LINES = st.sampled_from(
@@ -62,10 +63,12 @@ def test_no_character_is_lost_or_changed(code: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def ran() -> Iterator[tuple[InteractiveShell, list[tuple[str, str]]]]:
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[InteractiveShell, list[tuple[str, str]]]]:
     """An IPython whose cells are shell, and the cell magics that it runs."""
     found: list[tuple[str, str]] = []
-    shell = InteractiveShell()
+    with pytest.MonkeyPatch.context() as patch:
+        own_home(tmp_path_factory.mktemp("home"), patch)  # others may be writing the history of the user
+        shell = InteractiveShell()
     shell.run_cell_magic = lambda name, line, body: found.append((name, body))
     shell.run_line_magic = lambda *_: None
     shell.input_transformers_cleanup.insert(0, Transform(lambda cell: None))

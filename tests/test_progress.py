@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from conftest import LiveKernel
 from page import Page
-from rounds import until
+from rounds import DEADLINE, until
 from session_magics import Registry
 from session_magics.verbs import progress
 from session_magics.verbs.progress import BAR, Progress, bar
@@ -23,7 +24,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "EVERY", 0.01)
 
 
-def test_what_is_soon_over_shows_nothing() -> None:
+def test_what_is_soon_over_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "AFTER", DEADLINE)
     shown: list[tuple[str, bool]] = []
     with Progress(lambda *line: shown.append(line), lambda seconds, over: "on"):
         pass
@@ -63,12 +65,12 @@ def test_a_bar_has_one_width_and_never_lies(done: int, rest: int) -> None:
 
 @pytest.mark.kernel
 def test_a_long_wait_tells_how_long_and_what_the_program_is_at(kernel: LiveKernel, root: Path) -> None:
-    kernel.run("%session start job -- sh -c 'echo step one; read word; exit 3'")
+    kernel.run("%session start job --wait-for 'step one' -- sh -c 'echo step one; read word; exit 3'")
     page = Page(kernel.cells.client)
     cell = page.execute("%session wait job")
     page.until(lambda: any(kind == "display_data" for kind, _ in page.outputs))
     [content] = [content for kind, content in page.outputs if kind == "display_data"]
-    assert content["data"]["text/plain"] == "waiting for the end of job · 1s · step one"
+    assert re.fullmatch(r"waiting for the end of job · \d+s · step one", content["data"]["text/plain"])
     Registry(root).get("job").send("\n")
     page.until(lambda: ("idle", cell) in page.statuses)
     told = [one["text/plain"] for one in page.updates if one["text/plain"].startswith("wait")]  # not the session's view
@@ -82,12 +84,20 @@ def test_a_long_wait_without_a_person_shows_its_value_alone(kernel: LiveKernel) 
 
 
 @pytest.mark.kernel
-def test_a_slow_stop_shows_who_is_left(kernel: LiveKernel) -> None:
-    kernel.run("%session start --wait-for up stubborn -- sh -c \"trap '' TERM; echo up; while :; do sleep 0.1; done\"")
+def test_a_slow_stop_shows_who_is_left(kernel: LiveKernel, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    stubborn = f"trap '' TERM; echo up; until [ -e {gate} ]; do sleep 0.1; done"
+    kernel.run(f'%session start --wait-for up stubborn -- sh -c "{stubborn}"')
     kernel.run("%session start easy -- sleep 100")
     page = Page(kernel.cells.client)
-    cell = page.execute("%session stop --all --grace 1.5")
+    cell = page.execute("%session stop --all --grace 50")
+    left = re.compile(rf"stopped 1 of 2 {bar(1, 2)} \d+s · not yet: stubborn")
+
+    def lines() -> list[str]:
+        shown = [content["data"] for kind, content in page.outputs if kind == "display_data"]
+        return [data["text/plain"] for data in (*shown, *page.updates)]
+
+    page.until(lambda: any(map(left.fullmatch, lines())))
+    gate.touch()
     page.until(lambda: ("idle", cell) in page.statuses)
-    [content] = [content for kind, content in page.outputs if kind == "display_data"]
-    assert content["data"]["text/plain"] == f"stopped 1 of 2 {bar(1, 2)} 1s · not yet: stubborn"
-    assert page.updates[-1]["text/plain"].startswith("stopped 2 of 2 in ")
+    assert lines()[-1].startswith("stopped 2 of 2 in ")

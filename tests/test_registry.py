@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from others import in_another_process, said
-from rounds import until
+from rounds import DEADLINE, until
 from session_magics import (
     Command,
     FailedToStart,
@@ -67,7 +67,7 @@ def test_kernel_sessions_are_named_within_their_process(real: Registry) -> None:
     assert real.get("main").id == mine.id and real.get(f"main@{token}").id == theirs
     assert real.stop_all(now=True) == ["main"]
     assert isinstance(real.get(f"main@{token}").state(), Running)
-    other.communicate("\n", timeout=30)
+    other.communicate("\n", timeout=DEADLINE)
     until(lambda: real.find(f"main@{token}") is None)
 
 
@@ -94,7 +94,7 @@ def test_a_name_means_one_session_whatever_its_lifetime(fake: Registry) -> None:
 
 def test_a_session_that_has_ended_is_replaced_with_its_log(fake: Registry) -> None:
     first = fake.start("one", Command(("true",)))
-    assert first.wait(5) == 0
+    assert first.wait(DEADLINE) == 0
     second = fake.start("one", Command(("forever",)))
     assert second.id != first.id and fake.get("one").id == second.id
     assert not first.directory.exists()
@@ -109,7 +109,7 @@ def test_a_program_that_is_missing_leaves_a_record_that_says_so(real: Registry) 
     assert isinstance(real.get("bad").state(), FailedToStart)
     with pytest.raises(StartFailed, match=r"no such file or directory: .?/no/such/place"):
         real.start("bad", Command(("true",), cwd="/no/such/place"))
-    assert real.start("bad", Command(("true",))).wait(5) == 0
+    assert real.start("bad", Command(("true",))).wait(DEADLINE) == 0
 
 
 def test_labels_filter_lists_and_stops(fake: Registry) -> None:
@@ -138,7 +138,7 @@ def test_only_what_has_ended_is_removed_unless_forced(fake: Registry) -> None:
 
 def test_keep_log_keeps_the_output_and_frees_the_name(fake: Registry) -> None:
     session = fake.start("one", Command(("forever",)))
-    session.wait_for("ready", 5)
+    session.wait_for("ready", DEADLINE)
     fake.remove("one", force=True, keep_log=True)
     assert fake.infos() == [] and session.output() == b"ready\n"
     fake.store.sweep()
@@ -156,31 +156,31 @@ def test_a_session_can_be_removed_the_moment_its_stop_returns(real: Registry) ->
 
 def test_a_restart_is_the_same_session_with_the_next_generation(fake: Registry) -> None:
     session = fake.start("one", Command(("forever",)))
-    session.wait_for("ready", 5)
+    session.wait_for("ready", DEADLINE)
     assert fake.restart("one").id == session.id
-    session.wait_for("ready", 5, begin=6)
+    session.wait_for("ready", DEADLINE, begin=6)
     assert session.info().generation == 2
     session.stop()
     again = fake.restart("one")
-    again.wait_for("ready", 5, begin=12)
+    again.wait_for("ready", DEADLINE, begin=12)
     assert (again.id, again.info().generation) == (session.id, 3)
 
 
 def test_values_of_the_environment_are_stored_nowhere_and_wanted_again(real: Registry) -> None:
     session = real.start("one", Command(("sh", "-c", "echo got $TOKEN; sleep 60"), env={"TOKEN": "s3cret"}))
-    session.wait_for("got s3cret", 5)
+    session.wait_for("got s3cret", DEADLINE)
     stored = b"".join(
         path.read_bytes() for path in session.directory.iterdir() if path.is_file() and path.stat().st_size
     )
     assert stored.count(b"s3cret") == 1  # the program's own output
     begin = len(session.output())
     real.restart("one")  # running: its holder knows
-    session.wait_for("got s3cret", 5, begin=begin)
+    session.wait_for("got s3cret", DEADLINE, begin=begin)
     session.stop(now=True)
     with pytest.raises(UsageMistake, match="the values of TOKEN are not stored"):
         real.restart("one")
     real.restart("one", env={"TOKEN": "other"})
-    session.wait_for("got other", 5)
+    session.wait_for("got other", DEADLINE)
     with pytest.raises(UsageMistake, match="TOKEN"):
         real.restart("one", env={"MORE": "1"})
     assert isinstance(session.state(), Running), "a refused restart stops nothing"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from quick_holder import STEADY
-from rounds import rounds, sessions, until, until_state
+from changed_holder import QUICK, changed_holder
+from rounds import DEADLINE, rounds, sessions, until, until_state
 from session_magics import (
     BackingOff,
     Command,
@@ -43,10 +43,25 @@ def registry(root: Path) -> Iterator[Registry]:
 
 
 @pytest.fixture
-def quick(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> Registry:
+def quick(registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
     """A registry whose holders make pauses of a millisecond."""
-    monkeypatch.setattr(native, "HOLDER", Path(__file__).with_name("quick_holder.py"))
+    monkeypatch.setattr(native, "HOLDER", changed_holder(tmp_path, QUICK))
     return registry
+
+
+Paced = Callable[[float], Registry]
+
+
+@pytest.fixture
+def paced(registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paced:
+    """Gives a registry whose holders make a first pause of so many seconds."""
+
+    def make(first: float) -> Registry:
+        holder = changed_holder(tmp_path, {"restarts.BACK_OFF": (first, BACK_OFF[1])})
+        monkeypatch.setattr(native, "HOLDER", holder)
+        return registry
+
+    return make
 
 
 def times(session: Session, kind: str) -> list[float]:
@@ -91,22 +106,24 @@ def test_overmind_190_each_policy_with_each_end_and_limit(
         session.stop(now=True)
         assert type(session.state()) is Exited
         return
-    status = session.wait(timeout=20)
+    status = session.wait(timeout=DEADLINE)
     assert status == {"exit 0": 0, "exit 1": 1}.get(script, -signal.SIGKILL)
     assert type(session.settled()) is (GaveUp if again else Exited)
     assert session.info().generation == (3 if again else 1)
 
 
-def test_supervisor_118_stop_in_back_off(registry: Registry) -> None:
+def test_supervisor_118_stop_in_back_off(paced: Paced) -> None:
+    registry = paced(DEADLINE)
     session = registry.start("crashing", shell("exit 7"), restart="on-failure")
     state = until_state(session, BackingOff)
     assert isinstance(state, BackingOff) and state.code == 7
-    assert 0 < state.until - time.time() < 0.6
+    [end] = times(session, "exit")
+    assert 0.9 * DEADLINE <= state.until - end <= 2 * DEADLINE
     run = registry.store.run(session.id)
     assert run is not None and run.end is not None and run.end.status == (7, None), "one file tells all of it"
     began = time.monotonic()
     stopped = session.stop()
-    assert time.monotonic() - began < 0.5
+    assert time.monotonic() - began < DEADLINE / 2, "the pause is not sat out"
     assert type(stopped) is Exited and (stopped.code, stopped.signal) == (7, None)
     until(lambda: not getattr(session.state(), "background", True))  # its holder has gone: nothing can start it
     assert session.info().generation == 1 and session.state() == stopped
@@ -130,32 +147,32 @@ def test_circus_979_no_number_of_failures_is_too_many_for_the_pause() -> None:
         assert plan * 0.9 <= pause(failures) <= plan * 1.1
 
 
-def test_restarts_by_policy_are_ever_further_apart(registry: Registry) -> None:
-    wanted = rounds(3, 6)
-    session = registry.start("crashing", shell("exit 1"), restart="always", max_restarts=RestartLimit(wanted))
+def test_restarts_by_policy_are_ever_further_apart(paced: Paced) -> None:
+    wanted, first = rounds(3, 6), rounds(1, 5) / 10
+    session = paced(first).start("crashing", shell("exit 1"), restart="always", max_restarts=RestartLimit(wanted))
     assert session.wait(timeout=rounds(20, 60)) == 1
     found = pauses(session)
     assert len(found) == wanted and len(times(session, "exit")) == wanted + 1
-    for number, seconds in enumerate(found):
-        plan = 0.5 * 2**number
-        assert plan * 0.9 <= seconds <= plan * 1.1 + 0.1
+    for number, seconds in enumerate(found):  # how much later a start is than planned is up to the machine
+        assert seconds >= first * 2**number * 0.9
 
 
-def test_no_end_is_seen_between_a_failure_and_the_back_off(registry: Registry) -> None:
-    session = registry.start("crashing", shell("exit 7"), restart="always")
+def test_no_end_is_seen_between_a_failure_and_the_back_off(quick: Registry) -> None:
+    session = quick.start("crashing", shell("exit 7"), restart="always")
     seen = set()
-    limit = time.monotonic() + rounds(2, 8)
-    while time.monotonic() < limit:
+    wanted = {(Running, None), (BackingOff, 7)}
+    enough = time.monotonic() + rounds(1, 8)
+    while time.monotonic() < enough or seen < wanted:
         state = session.state()
         seen.add((type(state), getattr(state, "code", None)))
     session.stop()
-    assert seen == {(Running, None), (BackingOff, 7)}
+    assert seen == wanted
 
 
-def test_wait_sits_out_restarts_and_ends_with_a_success(registry: Registry, root: Path) -> None:
+def test_wait_sits_out_restarts_and_ends_with_a_success(paced: Paced, root: Path) -> None:
     script = f"echo x >>{root}/count; [ $(wc -l <{root}/count) -ge 3 ]"
-    session = registry.start("retried", shell(script), restart="on-failure")
-    assert session.wait(timeout=20) == 0
+    session = paced(0.1).start("retried", shell(script), restart="on-failure")
+    assert session.wait(timeout=DEADLINE) == 0
     assert session.info().generation == 3
 
 
@@ -167,7 +184,7 @@ def test_wait_sits_out_restarts_until_a_stop(registry: Registry) -> None:
     until(lambda: session.info().generation == 2)
     assert not outcomes
     session.stop()
-    waiter.join(10)
+    waiter.join(DEADLINE)
     assert outcomes in ([5], [-signal.SIGTERM])  # in a pause, or in the middle of the next attempt
 
 
@@ -175,13 +192,13 @@ def test_wait_sits_out_restarts_until_a_stop(registry: Registry) -> None:
 
 
 def test_pm2_2252_2584_718_839_a_limit_counts_however_long_it_ran(quick: Registry) -> None:
-    script = f"sleep {rounds(1, 20) * 2 * STEADY:g}; exit 9"  # so long that each pause is the first one again
+    script = f"sleep {rounds(1, 20) * 0.1:g}; exit 9"  # so long that each pause is the first one again
     session = quick.start("dying", shell(script), restart="on-failure", max_restarts=RestartLimit(5, 60.0))
     assert session.wait(timeout=60) == 9
     state = session.settled()
     assert isinstance(state, GaveUp) and (state.code, state.signal, state.restarts) == (9, None, 5)
     assert repr(session) == "<Session dying gave up after 5 restarts: exit 9>"
-    assert abs(state.at - times(session, "exit")[-1]) < 1
+    assert abs(state.at - times(session, "exit")[-1]) < DEADLINE
     assert len(times(session, "exit")) == session.info().generation == 6
 
 
@@ -207,7 +224,8 @@ def test_what_gave_up_has_ended_for_every_verb(quick: Registry) -> None:
     def given_up() -> Session:
         session = quick.start("bad", shell("exit 4"), restart="always", max_restarts=RestartLimit(1))
         with pytest.raises(SessionNotRunning, match="gave up after 1 restart: exit 4 before 'x' appeared"):
-            session.wait_for("x", timeout=20)
+            session.wait_for("x", timeout=DEADLINE)
+        session.settled(DEADLINE)  # its holder goes a moment later
         return session
 
     session = given_up()
@@ -217,21 +235,20 @@ def test_what_gave_up_has_ended_for_every_verb(quick: Registry) -> None:
     with pytest.raises(SessionNotRunning, match="gave up"):
         session.send("x")
     assert quick.restart("bad").id == session.id, "and it begins to count anew"
-    assert session.wait(timeout=20) == 4
-    assert isinstance(session.settled(), GaveUp) and session.info().generation == 4
+    assert session.wait(timeout=DEADLINE) == 4
+    assert isinstance(session.settled(DEADLINE), GaveUp) and session.info().generation == 4
     assert session.info().max_restarts == RestartLimit(1)
     second = given_up()  # the name is free for another session
     assert second.id != session.id
-    second.settled()
     quick.remove("bad")
-    given_up().settled()
+    given_up()
     assert clean(quick) == ["bad"] and quick.infos() == []
 
 
 def test_what_the_program_left_behind_is_stopped_after_it_gave_up(quick: Registry) -> None:
     script = "trap '' HUP; sleep 1000 & exit 2"
     session = quick.start("bad", shell(script), restart="always", max_restarts=RestartLimit(1))
-    assert session.wait(timeout=20) == 2
+    assert session.wait(timeout=DEADLINE) == 2
     state = session.state()
     assert isinstance(state, GaveUp) and state.background
     assert clean(quick) == [], "something of it lives"
@@ -243,10 +260,11 @@ def test_a_restart_by_somebody_begins_to_count_anew(quick: Registry, root: Path)
     """The holder lives through it, and has restarted the program by itself before."""
     script = f"echo x >>{root}/count; [ $(wc -l <{root}/count) = 2 ] && sleep 1000; exit 1"
     session = quick.start("dying", shell(script), restart="always", max_restarts=RestartLimit(2))
-    until(lambda: session.info().running and session.info().generation == 2)
+    counted = root / "count"
+    until(lambda: counted.exists() and counted.read_text() == "x\nx\n")
     holder = quick.store.run(session.id)
     quick.restart("dying")
-    assert session.wait(timeout=20) == 1
+    assert session.wait(timeout=DEADLINE) == 1
     state = session.settled()
     assert isinstance(state, GaveUp) and state.restarts == 2
     after = quick.store.run(session.id)
@@ -273,28 +291,29 @@ def test_a_limit_that_makes_no_sense_is_refused(registry: Registry, limit: Resta
 
 def test_restart_keeps_id_name_and_log_and_begins_the_next_generation(registry: Registry) -> None:
     session = registry.start("kept", shell("echo up; sleep 1000"), labels={"a": "b"})
-    session.wait_for("up", timeout=10)
+    session.wait_for("up", timeout=DEADLINE)
     before = session.info()
     assert registry.restart("kept").id == session.id
-    session.wait_for("up\n(.*\n)*up", timeout=10)
+    until(lambda: session.output() == b"up\r\nup\r\n", what=session.output)
     after = session.info()
     assert (after.id, after.name, after.labels) == (before.id, before.name, before.labels)
     assert after.generation == before.generation + 1
     assert after.pid != before.pid
-    assert session.output() == b"up\r\nup\r\n"
     session.stop()
     registry.restart("kept")
     until(lambda: session.output() == b"up\r\n" * 3, what=session.output)
     assert session.info().generation == before.generation + 2
 
 
-def test_restart_in_the_back_off_starts_at_once(registry: Registry, root: Path) -> None:
+def test_restart_in_the_back_off_starts_at_once(paced: Paced, root: Path) -> None:
+    registry = paced(2.0)
     session = registry.start("crashing", shell(f"echo up; [ -e {root}/good ] && sleep 1000"), restart="always")
-    until_state(session, BackingOff)
+    pause = until_state(session, BackingOff)
     (root / "good").touch()
     registry.restart("crashing")
     state = session.state()
     assert isinstance(state, Running), state
     assert session.info().generation == 2
-    time.sleep(0.7)  # longer than the back-off that was under way: it must not start another
+    assert isinstance(pause, BackingOff)
+    until(lambda: time.time() > pause.until + 0.2)  # the pause that was under way must not start another
     assert session.state() == state

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rounds import until
+from rounds import DEADLINE, until
 from session_magics import Command, Registry, Session
 from session_magics.display import roster as module
 from session_magics.display.roster import Roster
@@ -108,7 +108,7 @@ def test_only_labelled_sessions_are_in_a_table_of_a_label(real: Registry) -> Non
 
 def test_stop_restart_and_remove(real: Registry, table: Table) -> None:
     session = real.start("web", Command(("sh", "-c", "trap '' TERM; echo up; while :; do sleep 1; done")))
-    session.wait_for("up", 10)
+    session.wait_for("up", DEADLINE)
     table.say("seen", seen=True)
     table.say("stop", id=table.id("web"), now=False)
     until(lambda: table.row("web").get("busy") == "stopping")
@@ -161,7 +161,7 @@ def test_close_ends_the_thread(table: Table) -> None:
     table.say("seen", seen=True)
     until(watchers)
     table.roster.close()
-    assert not watchers()
+    until(lambda: not watchers())
 
 
 def test_the_text_is_renewed_if_a_session_ended_before_anybody_looked(

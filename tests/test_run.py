@@ -15,6 +15,7 @@ import pytest
 from rounds import until
 from session_magics import CellCommandError, Command, Registry, Session, SessionBusy, UsageMistake, run_cell
 from session_magics.run import run_hidden
+from session_magics.shell import Cell
 from session_magics.testing import FakeBackend, FakeTerminal
 
 
@@ -27,10 +28,11 @@ def shell(root: Path) -> Iterator[Session]:
 
 def test_state_carries_over_and_the_output_is_a_slice_of_the_log(shell: Session, tmp_path: Path) -> None:
     run_cell(shell, f"cd {tmp_path}; greet() {{ echo hello $1; }}")
+    began = time.monotonic()
     result = run_cell(shell, "greet you; pwd")
     assert shell.output(result.begin, result.end) == f"hello you\n{tmp_path}\n".encode()
     assert (result.returncode, result.state, result.cwd) == (0, "done", str(tmp_path))
-    assert result.duration < 5 and result.exact
+    assert 0 < result.duration < time.monotonic() - began and result.exact
 
 
 def test_a_failing_command_raises_what_subprocess_users_know(shell: Session) -> None:
@@ -62,7 +64,7 @@ def test_a_time_limit_interrupts_and_says_so(shell: Session) -> None:
     began = time.monotonic()
     with pytest.raises(CellCommandError, match=r"timed out after 0\.3 s"):
         run_cell(shell, "sleep 60", timeout=0.3)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30, "the command is not waited for"
     assert run_cell(shell, "echo alive").returncode == 0
 
 
@@ -105,6 +107,20 @@ def test_ctrl_c_in_the_main_thread_is_a_keyboard_interrupt_once_the_command_has_
     thread.join()
     assert run_cell(shell, "echo alive").returncode == 0
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_ctrl_c_before_the_command_is_waited_for_ends_it_too(shell: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = shell.cell
+
+    def start_and_press(text: str) -> Cell:
+        cell = start(text)
+        os.kill(os.getpid(), signal.SIGINT)
+        return cell
+
+    monkeypatch.setattr(shell, "cell", start_and_press)
+    with pytest.raises(KeyboardInterrupt):
+        run_cell(shell, "sleep 60")
+    assert shell.command() is None
 
 
 def test_a_killed_holder_makes_the_outcome_unknown_and_never_zero(root: Path) -> None:

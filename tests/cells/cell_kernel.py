@@ -183,7 +183,7 @@ class Kernel:
         elif rec and kind == "error":
             rec.error = content
         elif rec and kind == "status" and content["execution_state"] == "idle":
-            rec.idle = time.monotonic()
+            rec.idle = True
 
     def tagged(self):
         """(pid, command line) of whatever still runs below this kernel; found on Linux only."""
