@@ -17,10 +17,8 @@ from session_magics.holder import processes
 from session_magics.model import State
 
 Thing = TypeVar("Thing")
-DEADLINE = 20.0  # seconds until a test gives up waiting for a condition
-
-
 Count = TypeVar("Count", int, float)
+DEADLINE = 20.0  # seconds until a test gives up waiting for a condition
 
 
 def rounds(usual: Count, full: Count) -> Count:

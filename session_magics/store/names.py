@@ -18,7 +18,7 @@ from session_magics.errors import StoreError, UsageMistake
 from session_magics.model import ENGINE_MARK, check_name
 from session_magics.store.records import read_spec
 
-LOCK_DEADLINE = 10.0
+LOCK_DEADLINE = 5.0
 """Seconds to wait for the lock of the registry. It is held for a few milliseconds, as a name waits for the disk; where
 others write to it that may be a quarter of a second, and many may want it."""
 LOCK_STEP = 0.005

@@ -1,4 +1,4 @@
-"""Fixtures of the fault suite: how many rounds, and what only root can have: small disks, PID namespaces, traces."""
+"""Fixtures of the fault suite: patience, and what only root can have: small disks, PID namespaces, traces."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 import registries
-import rounds as repeated
 from disks import need_root
+from rounds import sessions
 from session_magics import Registry
 from session_magics.backends import native
 
@@ -39,15 +39,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture
-def rounds() -> Callable[[int, int], int]:
-    """``rounds(full, scaled)``: the count of this run, the first with ``--full``."""
-    return lambda full, scaled: repeated.rounds(scaled, full)
-
-
-@pytest.fixture
 def registry(root: Path) -> Iterator[Registry]:
     """A registry of real programs, all stopped at the end."""
-    with repeated.sessions(root) as opened:
+    with sessions(root) as opened:
         yield opened
 
 

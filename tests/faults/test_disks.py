@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from disks import DISK_BYTES, fill, free, need_root
-from rounds import DEADLINE, sessions, until, until_gone
+from rounds import DEADLINE, rounds, sessions, until, until_gone
 from session_magics import (
     Command,
     Exited,
@@ -55,9 +55,7 @@ def damaged(data: bytes, points: int) -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize("name", ["spec.json", "run.json", "exit", "log.idx", "log", "alive", "names", "lock"])
-def test_line_13_damage_costs_one_session_and_no_wrong_end(
-    registry: Registry, name: str, rounds: Callable[[int, int], int]
-) -> None:
+def test_line_13_damage_costs_one_session_and_no_wrong_end(registry: Registry, name: str) -> None:
     bad = registry.start("bad", Command(("sh", "-c", "echo some; echo words; exit 3")))
     good = registry.start("good", SLEEP)
     ended, runs = until_gone(bad), good.state()
@@ -67,7 +65,7 @@ def test_line_13_damage_costs_one_session_and_no_wrong_end(
     path = special.get(name, bad.directory / name)
     registry.store.release("good", "nobody")  # so that there is a lock
     whole = path.read_bytes()
-    for data in damaged(whole, rounds(200, 8)):
+    for data in damaged(whole, rounds(8, 200)):
         path.write_bytes(data)
         infos = {info.name: info for info in registry.infos()}
         assert set(infos) == {"bad", "good"}

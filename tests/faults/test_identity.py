@@ -97,9 +97,9 @@ print(f"{count} rounds, {same_ticks} with the same start tick too")
 
 
 def test_line_07_a_stranger_with_the_pid_of_a_session_is_never_signalled(
-    root: Path, pid_namespace: Callable[..., str], rounds: Callable[[int, int], int]
+    root: Path, pid_namespace: Callable[..., str]
 ) -> None:
-    count = rounds(300, 20)
+    count = rounds(20, 300)
     said = pid_namespace(REUSE, root, count, limit=1800)
     assert said.startswith(f"{count} rounds"), said
 

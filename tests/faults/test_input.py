@@ -149,9 +149,9 @@ def test_line_27_a_program_that_does_not_read_makes_its_senders_busy(registry: R
 
 
 def test_line_28_a_long_log_is_drawn_as_one_screen(
-    registry: Registry, root: Path, rounds: Callable[[int, int], int], monkeypatch: pytest.MonkeyPatch
+    registry: Registry, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    volume = rounds(1024 * MB, 32 * MB)
+    volume = rounds(32 * MB, 1024 * MB)
     plain = launch.encode
     monkeypatch.setattr(native.launch, "encode", lambda **fields: plain(**fields, cap=b"%d" % (2 * volume)))
     session = registry.start("long", Command(flood(str(root / "count"))))
@@ -172,9 +172,7 @@ STORM_CPU = 0.05
 TICKS = 0.03  # processor time is told in hundredths of a second
 
 
-def test_line_29_a_storm_of_resizes_ends_with_the_size_of_the_last_typist(
-    registry: Registry, rounds: Callable[[int, int], int]
-) -> None:
+def test_line_29_a_storm_of_resizes_ends_with_the_size_of_the_last_typist(registry: Registry) -> None:
     session = registry.start("k", python("import time, tty; tty.setraw(0); print('ready'); time.sleep(1000)"))
     session.wait_for("ready", DEADLINE)
     pid = holder(session)
@@ -183,7 +181,7 @@ def test_line_29_a_storm_of_resizes_ends_with_the_size_of_the_last_typist(
             terminal.told("detaches")
         used, began = cpu(pid), time.monotonic()
         storms = [
-            threading.Thread(target=storm, args=(terminal, rounds(20_000, 1500), rows))
+            threading.Thread(target=storm, args=(terminal, rounds(1500, 20_000), rows))
             for terminal, rows in ((leader, 30), (other, 40))
         ]
         for one in storms:
@@ -198,7 +196,7 @@ def test_line_29_a_storm_of_resizes_ends_with_the_size_of_the_last_typist(
         until(lambda: session.info().size == (30, 109), what=session.info)
         changes = [event for event in EventReader(session.directory).events()[0] if event.kind == "resize"]
         assert len(changes) <= 2 * (time.monotonic() - began) / RESIZE_EVERY + FEW
-        if rounds(1, 0):  # a figure for a machine that does nothing else
+        if rounds(0, 1):  # a figure for a machine that does nothing else
             assert cpu(pid) - used <= STORM_CPU * taken + TICKS
         for terminal in (leader, other):
             terminal.type(DETACH)
@@ -283,9 +281,9 @@ runpy.run_path({holder!r}, run_name="__main__")
 
 
 @pytest.fixture
-def patient(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rounds: Callable[[int, int], int]) -> float:
+def patient(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> float:
     """Seconds until a holder has found that its socket is gone; without --full it looks a hundred times as often."""
-    if rounds(1, 0):
+    if rounds(0, 1):
         return server.SOCKET_CHECK + DEADLINE
     path = tmp_path / "holder.py"
     package = str(Path(native.HOLDER).parents[1])

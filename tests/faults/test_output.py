@@ -19,7 +19,7 @@ import pytest
 from floods import expected, flood
 from holders import MB, descriptors, faults, holder, memory
 from others import PROJECT
-from rounds import DEADLINE, until
+from rounds import DEADLINE, rounds, until
 from session_magics import Command, Exited, Registry, Session
 from session_magics.backends import native
 from session_magics.holder import launch, logfile
@@ -121,9 +121,9 @@ def watched(directory: Path) -> Iterator[list[int]]:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_line_17_the_newest_is_kept_under_the_cap(
-    registry: Registry, capped: Callable[[int], None], rounds: Callable[[int, int], int], backend: str
+    registry: Registry, capped: Callable[[int], None], backend: str
 ) -> None:
-    volume, cap = rounds(1024 * MB, 24 * MB), rounds(logfile.LOG_CAP, 2 * MB)
+    volume, cap = rounds(24 * MB, 1024 * MB), rounds(2 * MB, logfile.LOG_CAP)
     segment = cap // logfile.SEGMENTS
     capped(cap)
     flooded = Flood(registry, backend)
@@ -136,8 +136,8 @@ def test_line_17_the_newest_is_kept_under_the_cap(
     flooded.over()
 
 
-def test_line_18_a_viewer_that_reads_on_gets_every_byte(registry: Registry, rounds: Callable[[int, int], int]) -> None:
-    volume = rounds(48 * MB, 16 * MB)  # under the cap: nothing may be dropped
+def test_line_18_a_viewer_that_reads_on_gets_every_byte(registry: Registry) -> None:
+    volume = rounds(16 * MB, 48 * MB)  # under the cap: nothing may be dropped
     flooded = Flood(registry)
     flooded.ask(volume)
     seen = 0
@@ -151,10 +151,10 @@ def test_line_18_a_viewer_that_reads_on_gets_every_byte(registry: Registry, roun
 
 @pytest.mark.parametrize("count", [1, 10, 50])
 def test_line_19_a_viewer_that_stalls_costs_nothing(
-    registry: Registry, capped: Callable[[int], None], rounds: Callable[[int, int], int], count: int
+    registry: Registry, capped: Callable[[int], None], count: int
 ) -> None:
     """Of the viewers one is an attached terminal that is not read; the others have read once, and then no more."""
-    volume = rounds(100 * MB, 5 * MB)
+    volume = rounds(5 * MB, 100 * MB)
     capped(4 * volume)
     flooded = Flood(registry)
     flooded.ask(volume)  # what any flood takes is taken before
@@ -211,10 +211,8 @@ with LogReader(session.directory) as log, session.news() as news:
 """
 
 
-def test_line_20_viewers_come_and_are_killed_during_a_flood(
-    registry: Registry, rounds: Callable[[int, int], int]
-) -> None:
-    draw, left = random.Random(20), rounds(1000, 16)
+def test_line_20_viewers_come_and_are_killed_during_a_flood(registry: Registry) -> None:
+    draw, left = random.Random(20), rounds(16, 1000)
     flooded = Flood(registry)
     pid = holder(flooded.session)
     before = descriptors(pid)
@@ -251,12 +249,10 @@ os._exit(code)
 """
 
 
-def test_line_21_a_quick_exit_loses_no_byte_and_keeps_its_code(
-    registry: Registry, rounds: Callable[[int, int], int]
-) -> None:
+def test_line_21_a_quick_exit_loses_no_byte_and_keeps_its_code(registry: Registry) -> None:
     """The same for tmux: test_a_program_that_ends_at_once_loses_no_byte."""
     draw = random.Random(7)
-    for number in range(rounds(1000, 40)):
+    for number in range(rounds(40, 1000)):
         size, code = round(2 ** draw.uniform(0, 20)), draw.randrange(256)
         session = registry.start("quick", python(QUICK, size, code, number))
         assert session.wait(DEADLINE) == code
@@ -266,9 +262,9 @@ def test_line_21_a_quick_exit_loses_no_byte_and_keeps_its_code(
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_line_22_a_child_that_keeps_the_terminal_delays_no_end_and_is_still_logged(
-    registry: Registry, root: Path, rounds: Callable[[int, int], int], backend: str
+    registry: Registry, root: Path, backend: str
 ) -> None:
-    for number in range(rounds(100, 5)):
+    for number in range(rounds(5, 100)):
         gate = root / f"gate{number}"
         os.mkfifo(gate)
         script = f"trap '' HUP; (read line <{gate}; echo late $line) & exit 3"
@@ -303,11 +299,10 @@ def test_line_23_any_bytes_arrive_and_text_stays_text(
     registry: Registry,
     root: Path,
     capped: Callable[[int], None],
-    rounds: Callable[[int, int], int],
     kind: str,
     backend: str,
 ) -> None:
-    size, draw, file = rounds(100 * MB, 4 * MB), random.Random(23), root / "data"
+    size, draw, file = rounds(4 * MB, 100 * MB), random.Random(23), root / "data"
     if kind == "bytes":
         data = draw.randbytes(size)
     else:  # many lines, and then one that is longer than any tail, without an end
@@ -347,14 +342,12 @@ def pressed(session: Session) -> bytes:
     return bytes.fromhex(b"".join(re.findall(rb"<(\w+)>", session.output())).decode())
 
 
-def test_line_24_no_question_is_answered_into_the_program(
-    registry: Registry, rounds: Callable[[int, int], int]
-) -> None:
+def test_line_24_no_question_is_answered_into_the_program(registry: Registry) -> None:
     session = registry.start("k", python(KEYS, QUESTIONS))
     # What a program needs to know that stands still without it, the holder answers, in as many pieces as may be.
     until(lambda: pressed(session) == ANSWERS, what=session.output)
     before = session.output()
-    for number in range(rounds(100, 4)):
+    for number in range(rounds(4, 100)):
         with attached("k") as terminal:
             terminal.told("detaches")
             terminal.type("a")
@@ -386,11 +379,9 @@ CLIENT_MEMORY, HOLDER_MEMORY = 50 * MB, 10 * MB
 
 
 @pytest.mark.parametrize("begin", ["\\x1b]0;", "\\x1bP", "\\x1b["], ids=["OSC", "DCS", "CSI"])
-def test_line_25_a_sequence_without_an_end_fills_no_memory(
-    registry: Registry, rounds: Callable[[int, int], int], begin: str
-) -> None:
+def test_line_25_a_sequence_without_an_end_fills_no_memory(registry: Registry, begin: str) -> None:
     """Clients: an attached terminal, ``tail -f``, and the pictures that this process makes."""
-    volume = rounds(200 * MB, 16 * MB)
+    volume = rounds(16 * MB, 200 * MB)
     session = registry.start("flood", python(ENDLESS, begin, volume))
     following = (*CLI, "tail", "-f", "flood")
     with (

@@ -19,7 +19,7 @@ import pytest
 from floods import expected, flood
 from holders import MB, bare, faults, holder, memory, private
 from others import PROJECT
-from rounds import alive, until
+from rounds import alive, rounds, until
 from session_magics import Command, Exited, Lost, Registry, Running, Session
 from session_magics.holder import processes
 from session_magics.log import LogReader
@@ -37,8 +37,8 @@ pytestmark = [
 ]
 
 
-def test_line_36_many_start_at_once_and_cost_little(registry: Registry, rounds: Callable[[int, int], int]) -> None:
-    names = [f"s{number}" for number in range(rounds(200, 24))]
+def test_line_36_many_start_at_once_and_cost_little(registry: Registry) -> None:
+    names = [f"s{number}" for number in range(rounds(24, 200))]
     with ThreadPoolExecutor(len(names)) as pool:
         sessions = list(pool.map(lambda name: registry.start(name, Command(("sleep", "1000"))), names))
     infos = registry.infos()
@@ -91,9 +91,9 @@ print(count, len(registry.stop_all(now=True)))
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_line_36_the_last_terminal_is_told_by_name_and_harms_nobody(
-    root: Path, pid_namespace: Callable[..., str], rounds: Callable[[int, int], int], backend: str
+    root: Path, pid_namespace: Callable[..., str], backend: str
 ) -> None:
-    most = rounds(500, 20)
+    most = rounds(20, 500)
     lines = pid_namespace(FEW_TERMINALS, root, most, backend).splitlines()
     if lines[0].startswith("cannot"):
         pytest.skip(f"a name space of terminals cannot be had: {lines[0]}")
@@ -120,13 +120,11 @@ def used():
 
 
 @pytest.mark.kernel
-def test_line_37_a_kernel_that_starts_and_stops_over_and_over_grows_not(
-    kernel: object, root: Path, rounds: Callable[[int, int], int]
-) -> None:
+def test_line_37_a_kernel_that_starts_and_stops_over_and_over_grows_not(kernel: object, root: Path) -> None:
     run = kernel.run  # type: ignore[attr-defined]
     assert run(OVER_AND_OVER + "over_and_over(10)\nprint(json.dumps(used()))").status == "ok"
     before = json.loads(run("print(json.dumps(used()))").text)
-    done = run(f"over_and_over({rounds(2000, 50)})", limit=3000)
+    done = run(f"over_and_over({rounds(50, 2000)})", limit=3000)
     assert done.status == "ok", done.text
     after = json.loads(run("print(json.dumps(used()))").text)
     assert abs(after[0] - before[0]) <= 2, "descriptors"
@@ -254,11 +252,11 @@ class Soak:
             viewer.communicate()
 
 
-def test_line_38_a_soak_with_blows_keeps_all_promises(registry: Registry, rounds: Callable[[int, int], int]) -> None:
+def test_line_38_a_soak_with_blows_keeps_all_promises(registry: Registry) -> None:
     """The programme's length is asked for by SESSION_MAGICS_SOAK=259200 and pytest's --timeout 0."""
-    seconds = float(os.environ.get(SOAK) or rounds(300, 3))
+    seconds = float(os.environ.get(SOAK) or rounds(3, 300))
     pause = min(PAUSE_MOST, seconds / 60)
-    soak = Soak(registry, rounds(50, 8), random.Random(38))
+    soak = Soak(registry, rounds(8, 50), random.Random(38))
     with contextlib.closing(soak):
         soak.talk()
         sizes = {name: (session.id, memory(holder(session))) for name, session in soak.sessions.items()}

@@ -17,7 +17,7 @@ import pytest
 
 import holders
 from holders import MB, descriptors, holder, memory
-from rounds import DEADLINE, until, until_gone
+from rounds import DEADLINE, rounds, until, until_gone
 from session_magics import Command, Registry, Session, UsageMistake, run_cell
 from session_magics.holder import server, wire
 from session_magics.testing import FakeBackend
@@ -159,11 +159,11 @@ def test_line_39_the_socket_is_never_open_to_others(root: Path, traced: Callable
 # ---------------------------------------------------------------- rude clients
 
 
-def test_line_40_pueue_619_noise_harms_nobody(session: Session, rounds: Callable[[int, int], int]) -> None:
+def test_line_40_pueue_619_noise_harms_nobody(session: Session) -> None:
     draw, pid = random.Random(40), holder(session)
     kinds = [wire.WATCH, wire.INPUT, wire.RESIZE, wire.RUN, wire.PROBE, b"x", b"\0", b"\xff"]
     before = memory(pid)
-    for number in range(rounds(100_000, 20_000)):
+    for number in range(rounds(20_000, 100_000)):
         row = [draw.choice([draw.randbytes(draw.randrange(20)), b"1", b"%d" % draw.randrange(200)]) for _ in range(3)]
         frame = bytearray(wire.frame(draw.choice(kinds), *row[: draw.randrange(4)]))
         for _ in range(draw.randrange(3)):

@@ -185,11 +185,9 @@ def python(code: str, *arguments: object) -> Command:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_line_33_one_name_is_stopped_and_started_again_and_again(
-    registry: Registry, root: Path, rounds: Callable[[int, int], int], backend: str
-) -> None:
+def test_line_33_one_name_is_stopped_and_started_again_and_again(registry: Registry, root: Path, backend: str) -> None:
     lock = root / "lock"
-    for _ in range(rounds(200, 12)):
+    for _ in range(rounds(12, 200)):
         session = registry.start("again", python(LOCKED, lock), backend=backend)
         session.wait_for("locked", timeout=DEADLINE)
         state = session.stop(DEADLINE)
@@ -201,12 +199,10 @@ def test_line_33_one_name_is_stopped_and_started_again_and_again(
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_line_33_generations_of_one_session_never_overlap(
-    registry: Registry, root: Path, rounds: Callable[[int, int], int], backend: str
-) -> None:
+def test_line_33_generations_of_one_session_never_overlap(registry: Registry, root: Path, backend: str) -> None:
     session = registry.start("again", python(LOCKED, root / "lock"), backend=backend)
     session.wait_for("locked", timeout=DEADLINE)
-    for generation in range(2, rounds(200, 8)):
+    for generation in range(2, rounds(8, 200)):
         at = session.info().log_bytes
         assert registry.restart("again").id == session.id
         assert session.wait_for("locked|Error", timeout=DEADLINE, begin=at) == "locked"
@@ -216,11 +212,9 @@ def test_line_33_generations_of_one_session_never_overlap(
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_line_34_a_stop_that_meets_the_end_tells_one_truth(
-    registry: Registry, rounds: Callable[[int, int], int], backend: str
-) -> None:
+def test_line_34_a_stop_that_meets_the_end_tells_one_truth(registry: Registry, backend: str) -> None:
     draw = random.Random(3)
-    for _ in range(rounds(500, 15)):
+    for _ in range(rounds(15, 500)):
         program = python(f"import os, time; time.sleep({draw.uniform(0, 0.06)}); os._exit(7)")
         session = registry.start("race", program, backend=backend)
         time.sleep(draw.uniform(0, 0.06))  # the race itself: the stop is to fall before, into and after the end
@@ -231,10 +225,8 @@ def test_line_34_a_stop_that_meets_the_end_tells_one_truth(
         assert faults(session) == []
 
 
-def test_line_34_who_is_told_of_the_end_of_a_command_finds_it_on_record(
-    registry: Registry, rounds: Callable[[int, int], int]
-) -> None:
+def test_line_34_who_is_told_of_the_end_of_a_command_finds_it_on_record(registry: Registry) -> None:
     session = registry.shell("main", lifetime="detached", rc=False)
-    for _ in range(rounds(1000, 60)):
+    for _ in range(rounds(60, 1000)):
         run_cell(session, "true")
         assert session.command() is None

@@ -45,9 +45,9 @@ pytestmark = [
 @pytest.mark.kernel
 @pytest.mark.parametrize("blow", DEADLY)
 def test_line_01_jupyter_client_104_detached_sessions_outlive_their_kernel(
-    root: Path, registry: Registry, blow: str, rounds: Callable[[int, int], int]
+    root: Path, registry: Registry, blow: str
 ) -> None:
-    for _ in range(rounds(50, 1)):
+    for _ in range(rounds(1, 50)):
         with new_kernel(root) as kernel:
             servers = [Server(kernel, registry, backend) for backend in BACKENDS]
             own = Own(kernel, registry)
@@ -68,13 +68,11 @@ def test_line_01_jupyter_client_104_detached_sessions_outlive_their_kernel(
 
 
 @pytest.mark.kernel
-def test_line_01_an_interrupt_of_the_kernel_reaches_no_session(
-    root: Path, registry: Registry, rounds: Callable[[int, int], int]
-) -> None:
+def test_line_01_an_interrupt_of_the_kernel_reaches_no_session(root: Path, registry: Registry) -> None:
     with new_kernel(root) as kernel:
         servers = [Server(kernel, registry, backend) for backend in BACKENDS]
         own = Own(kernel, registry)
-        for _ in range(rounds(50, 3)):
+        for _ in range(rounds(3, 50)):
             strike(kernel, "interrupt")
             for server in servers:
                 server.goes_on()
@@ -95,10 +93,8 @@ MOMENTS = (0.06, 0.2)
 
 
 @pytest.mark.parametrize("lifetime", ["detached", "kernel"])
-def test_line_02_a_start_that_is_cut_off_leaves_a_free_name_or_the_truth(
-    registry: Registry, lifetime: str, rounds: Callable[[int, int], int]
-) -> None:
-    draw, left = random.Random(2), rounds(250, 12)
+def test_line_02_a_start_that_is_cut_off_leaves_a_free_name_or_the_truth(registry: Registry, lifetime: str) -> None:
+    draw, left = random.Random(2), rounds(12, 250)
     while left > 0:
         names = [f"s{number}" for number in range(min(left, BATCH))]
         left -= BATCH
@@ -151,9 +147,7 @@ def said_so_far(name: str, count: int) -> bytes:
     return b"".join(hashlib.sha256(f"{name} {n}".encode()).hexdigest().encode() + b"\r\n" for n in range(count))
 
 
-def test_line_03_a_killed_holder_costs_one_session(
-    registry: Registry, root: Path, rounds: Callable[[int, int], int]
-) -> None:
+def test_line_03_a_killed_holder_costs_one_session(registry: Registry, root: Path) -> None:
     def start(name: str) -> Session:
         argv = (sys.executable, "-I", "-S", "-c", TALKER, name, str(root / f"{name}.count"))
         session = registry.start(name, Command(argv), backend=BACKENDS[name in ("s0", "s1")])
@@ -161,7 +155,7 @@ def test_line_03_a_killed_holder_costs_one_session(
         return session
 
     draw, held = random.Random(3), {f"s{number}": start(f"s{number}") for number in range(HELD)}
-    for _ in range(rounds(100, 5)):
+    for _ in range(rounds(5, 100)):
         before = {info.name: info.state for info in registry.infos()}
         lengths = {name: session.info().log_bytes for name, session in held.items()}
         victim = draw.choice(sorted(held))
@@ -181,10 +175,8 @@ def test_line_03_a_killed_holder_costs_one_session(
         assert hashlib.sha256(session.output()).digest() == hashlib.sha256(said_so_far(name, count)).digest()
 
 
-def test_line_04_a_holder_that_is_killed_while_its_program_ends_tells_no_lie(
-    registry: Registry, rounds: Callable[[int, int], int]
-) -> None:
-    draw, count = random.Random(4), rounds(500, 32)
+def test_line_04_a_holder_that_is_killed_while_its_program_ends_tells_no_lie(registry: Registry) -> None:
+    draw, count = random.Random(4), rounds(32, 500)
     seen = set[type[State]]()
     moment = dict.fromkeys(BACKENDS, 0.01)  # seconds around which the next kill falls: it seeks the end of the program
     for number in range(count):
@@ -312,8 +304,8 @@ def test_line_06_what_will_end_sessions_from_outside_is_known(
         assert outlook(tmp_path, environ) is None
 
 
-def test_line_06_a_start_warns_of_it(registry: Registry, rounds: Callable[[int, int], int]) -> None:
-    for number in range(rounds(20, 2)):
+def test_line_06_a_start_warns_of_it(registry: Registry) -> None:
+    for number in range(rounds(2, 20)):
         command = [sys.executable, "-m", "session_magics", "start", f"s{number}", "--", "sleep", "1000"]
         done = subprocess.run(command, env=os.environ | {"SLURM_JOB_ID": "77"}, capture_output=True, text=True)
         assert done.returncode == 0

@@ -541,8 +541,7 @@ def test_agent_orchestrator_2089_the_shell_and_what_runs_in_it_are_told_apart(re
         program = int(shell.wait_for(r"^\d+\n", DEADLINE))
         assert shell.command() == "sh -c 'echo $$; exec sleep 1000'" and program != shell.info().pid
         os.kill(program, signal.SIGKILL)
-        while cell.result is None:
-            assert cell.receive(DEADLINE)
+        until(lambda: (cell.receive(1), cell.result)[1])
     finally:
         cell.close()
     assert cell.result.returncode == 137
