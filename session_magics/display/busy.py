@@ -6,9 +6,9 @@ import contextlib
 import threading
 from typing import Any
 
-RESTATE_AFTER = 0.03
-"""Seconds between the end of a message's handling and the word that a cell still runs: the page has taken in then that
-the message's own handling is over."""
+RESTATE_AFTER = (0.03, 0.5)
+"""Seconds between our part of a message's handling and the word that a cell still runs, said twice: the kernel says in
+between that the handling is over, at once unless the machine is busy. Both are counted from what came before."""
 
 
 class RunningCell:
@@ -23,7 +23,8 @@ class RunningCell:
         self._lock = threading.Lock()
         self._request: dict[str, Any] | None = None
         self._depth = 0  # a cell may run others
-        self._handled = 0  # messages since the page was last told
+        self._timer: threading.Timer | None = None
+        self._left = 0  # how often the page is still to be told
         if self._kernel is not None:
             self._events.register("pre_run_cell", self._began)
             self._events.register("post_run_cell", self._ended)
@@ -34,7 +35,9 @@ class RunningCell:
         for event, callback in (("pre_run_cell", self._began), ("post_run_cell", self._ended)):
             with contextlib.suppress(ValueError):
                 self._events.unregister(event, callback)
-        self._request = None
+        with self._lock:
+            self._request = None
+            self._restate_later(0)
 
     def _began(self, _info: object) -> None:
         if threading.current_thread() is not threading.main_thread():
@@ -59,25 +62,32 @@ class RunningCell:
         ``at_once``: now as well, so that nobody sees the indicator change where the page is quick.
         """
         with self._lock:
-            if self._request is not None:
-                if at_once:
-                    self._say()
-                self._handled += 1
-                if self._handled == 1:
-                    self._restate_later()
+            if self._request is None:
+                return
+            if at_once:
+                self._say()
+            if self._left > 1:  # soon; the page may take in the end of this message only after that
+                self._left = len(RESTATE_AFTER) + 1
+            else:
+                self._restate_later(len(RESTATE_AFTER))
 
-    def _restate_later(self) -> None:
-        timer = threading.Timer(RESTATE_AFTER, self._restate_now)
-        timer.daemon = True
-        timer.start()
+    def _restate_later(self, left: int) -> None:
+        self._left = left
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if left:
+            self._timer = threading.Timer(RESTATE_AFTER[-min(left, len(RESTATE_AFTER))], self._restate_now)
+            self._timer.daemon = True
+            self._timer.start()
 
     def _restate_now(self) -> None:
         with self._lock, contextlib.suppress(Exception):
-            handled, self._handled = self._handled, 0
+            if threading.current_thread() is not self._timer:
+                return  # put off
+            self._timer = None
+            self._restate_later(self._left - 1 if self._request is not None else 0)
             if self._request is not None:  # under the lock, so that it comes before the cell's own end
-                if handled > 1:  # the page may take in the end of the last one only after this
-                    self._handled = 1
-                    self._restate_later()
                 self._say()
 
     def _say(self) -> None:

@@ -12,6 +12,21 @@ const open = new Map();
 const KINDS = { table: TableView, player: PlayerView };
 
 /**
+ * Have a view go on in another place of the page.
+ * @param {PlayerView | TableView | TerminalView} view
+ * @param {import("./model.js").Model} model
+ * @param {HTMLElement} el
+ */
+function move(view, model, el) {
+  view.unhear();
+  view.model = model;
+  view.hear();
+  el.append(...view.el.childNodes);
+  view.el = el;
+  view.moved();
+}
+
+/**
  * Show a session, the table of them, or a recording. When the text in a notebook's output is renewed, JupyterLab makes a second view
  * and forgets the first one, which is out of the page by then: it moves to the new place, with all that it shows.
  * @param {{model: import("./model.js").Model, el: HTMLElement}} context
@@ -20,7 +35,7 @@ export function render({ model, el }) {
   const left = [...open.keys()].find((one) => sameModel(one.model, model) && !one.el.isConnected);
   const view = left ?? new (KINDS[model.get("kind")] ?? TerminalView)({ model, el });
   if (left) {
-    left.move({ model, el });
+    move(left, model, el);
     open.get(left)?.regain();
   } else open.set(view, new Keyboard(view.outer));
   finalise(model);

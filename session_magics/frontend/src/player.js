@@ -36,7 +36,7 @@ export class PlayerView {
     this.closed = false;
     this.#build();
     this.#terminal();
-    this.#hear();
+    this.hear();
     const resized = new ResizeObserver(() => this.#scale());
     resized.observe(this.screen);
     this.endings = [() => resized.disconnect(), onThemeChange(this.el, () => paint(this))];
@@ -45,7 +45,7 @@ export class PlayerView {
 
   // ---- the recording
 
-  #hear() {
+  hear() {
     this.unhear = hear(this.model, { "msg:custom": (message, buffers) => this.#take(message, buffers) });
   }
 
@@ -279,13 +279,8 @@ export class PlayerView {
     return textOf(this.term.buffer.active);
   }
 
-  /** Go on in another place of the page. @param {{model: import("./model.js").Model, el: HTMLElement}} context */
-  move({ model, el }) {
-    this.unhear();
-    this.model = model;
-    this.#hear();
-    el.append(...this.el.childNodes);
-    this.el = el;
+  /** It is in another place of the page. */
+  moved() {
     this.#scale();
   }
 

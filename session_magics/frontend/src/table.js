@@ -90,7 +90,7 @@ export class TableView {
 
   #listen() {
     const { ownerDocument: document } = this.el;
-    this.#hear();
+    this.hear();
     fence(this.root);
     this.body.addEventListener("click", (event) => this.#press(event));
     this.body.addEventListener("keydown", (event) => this.#key(event));
@@ -121,7 +121,7 @@ export class TableView {
     ];
   }
 
-  #hear() {
+  hear() {
     this.unhear = hear(this.model, { "msg:custom": (/** @type {any} */ message) => this.#message(message) });
   }
 
@@ -329,13 +329,9 @@ export class TableView {
 
   // ---- its end
 
-  /** Go on in another place of the page. @param {{model: import("./model.js").Model, el: HTMLElement}} context */
-  move({ model, el }) {
-    this.unhear();
-    this.model = this.shown.model = model;
-    this.#hear();
-    el.append(...this.el.childNodes);
-    this.el = el;
+  /** It is in another place of the page. */
+  moved() {
+    this.shown.model = this.model;
   }
 
   close() {

@@ -122,7 +122,7 @@ export class TerminalView {
 
   #listen() {
     const { term } = this;
-    this.#hear();
+    this.hear();
     term.buffer.onBufferChange(() => this.#fold());
     term.onData((data) => this.readOnly || this.input.type(data));
     term.onBinary((data) => this.readOnly || this.input.binary(data));
@@ -156,7 +156,7 @@ export class TerminalView {
     });
   }
 
-  #hear() {
+  hear() {
     this.unhear = hear(this.model, {
       "msg:custom": (content, buffers) => this.#message(content, buffers),
       "change:facts": () => this.#facts(),
@@ -325,13 +325,8 @@ export class TerminalView {
     }
   }
 
-  /** Go on in another place of the page. @param {{model: import("./model.js").Model, el: HTMLElement}} context */
-  move({ model, el }) {
-    this.unhear();
-    this.model = model;
-    this.#hear();
-    el.append(...this.el.childNodes);
-    this.el = el;
+  /** It is in another place of the page. */
+  moved() {
     this.#facts();
     this.#settle();
   }
