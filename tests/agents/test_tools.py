@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -263,9 +264,11 @@ def test_a_probe_that_hangs_is_ended_with_its_children(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: str
 ) -> None:
     told = tmp_path / "pid"
+    looks = itertools.count()
 
-    def clock() -> float:  # it has told its version: nearly all of the time for that is over
-        return time.monotonic() + (DEADLINE - 0.2 if told.exists() and told.read_text().endswith("\n") else 0.0)
+    def clock() -> float:  # it has told its version: nearly all of the time for that, which had begun before, is over
+        over = next(looks) and told.exists() and told.read_text().endswith("\n")
+        return time.monotonic() + (DEADLINE - 0.2 if over else 0.0)
 
     monkeypatch.setattr(probing, "time", SimpleNamespace(monotonic=clock))
     assert probe(tmp_path, f"trap '' TERM; sleep 1000 & echo $! > {told}; echo 1.2.3; {last}") == "1.2.3"
