@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import base64
-import datetime
 import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
+import old_registries
+from old_registries import NOW, Old, keyed, listed, stamp, taken_over
 from rounds import DEADLINE
 from session_magics import Command, Registry
-from session_magics.errors import StoreError, UsageMistake
+from session_magics.errors import UsageMistake
 from session_magics.importing import importer, living
 from session_magics.importing.importer import import_file
 from session_magics.importing.report import Report
@@ -26,55 +24,7 @@ from session_magics.model import Exited, Lost
 from session_magics.verbs.actions import Verbs
 from session_magics.verbs.parser import parse_verb
 
-NOW = time.time()
-
-
-def stamp(ago: float = 0.0, now: float = NOW) -> str:
-    moment = datetime.datetime.fromtimestamp(now - ago, datetime.UTC)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond:06d}789Z"
-
-
-def keyed(**changes: Any) -> dict[str, Any]:
-    row = {"backend": "native", "state": "exited", "dir": "/w", "started_at": stamp(60), "updated_at": stamp(30)}
-    return {**row, **changes}
-
-
-def listed(id: str, ago: float = 60, **changes: Any) -> dict[str, Any]:
-    created = datetime.datetime.fromtimestamp(NOW - ago, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    row = {"id": id, "tool": "claude", "workDir": "/w", "status": "exited", "yoloMode": False, "createdAt": created}
-    return {**row, **changes}
-
-
-class Old:
-    """A directory with another program's registry in it, and everything about it that must stay as it is."""
-
-    def __init__(self, place: Path) -> None:
-        self.file = place / "sessions.json"
-        (place / "logs").mkdir()
-
-    def holds(self, content: Any) -> Old:
-        self.file.write_text(content if isinstance(content, str) else json.dumps(content))
-        os.chmod(self.file, 0o444)
-        return self
-
-    def sessions(self, **rows: Any) -> Old:
-        return self.holds({"version": 1, "updated_at": stamp(), "sessions": rows})
-
-    def look(self) -> list[tuple[str, int, bytes]]:
-        files = sorted(path for path in self.file.parent.rglob("*") if path.is_file())
-        return [(str(path), path.stat().st_mtime_ns, path.read_bytes()) for path in files]
-
-
-@pytest.fixture
-def old(tmp_path: Path) -> Iterator[Old]:
-    yield Old(tmp_path)
-
-
-def taken_over(registry: Registry, old: Old) -> Report:
-    before = old.look()
-    report = import_file(registry.store, old.file)
-    assert old.look() == before, "another program's files were changed"
-    return report
+old = old_registries.old
 
 
 def test_a_version_one_registry_becomes_finished_sessions(real: Registry, old: Old) -> None:
@@ -232,75 +182,6 @@ def test_names_are_mapped_and_numbered_and_none_is_overwritten(fake: Registry, o
     assert "imported web-2, which was called 'web': exited 0" in str(report)
     assert fake.get("web").info().running and all(fake.find(name) for name in new.values())
     fake.stop_all(now=True)
-
-
-BROKEN = {
-    "no-object": 7,
-    "no-state": keyed(state=None),
-    "odd-state": keyed(state="sleeping"),
-    "no-time": keyed(started_at="yesterday"),
-    "no-zone": keyed(started_at="2026-01-01T00:00:00"),
-    "odd-code": keyed(exit_code="0"),
-    "odd-labels": keyed(labels={"a": 1}),
-    "nul": keyed(dir="a\0b"),
-    "surrogate": keyed(dir="\ud834"),
-    "odd-backend": keyed(backend="screen"),
-}
-
-
-def test_broken_rows_are_set_aside_and_the_rest_imported(real: Registry, old: Old) -> None:
-    report = taken_over(real, old.sessions(good=keyed(exit_code=0), **BROKEN))
-    assert [one.name for one in report.imported] == ["good"] == [info.name for info in real.infos()]
-    assert {one.was for one in report.set_aside} == set(BROKEN)
-    assert report.kept is not None and report.kept.parent == real.store.root / "set-aside"
-    assert report.kept.stat().st_mode & 0o077 == 0
-    kept = json.loads(report.kept.read_text())
-    assert {row["name"]: row["row"] for row in kept["rows"]} == BROKEN
-    assert {row["reason"] for row in kept["rows"]} == {one.reason for one in report.set_aside}
-    assert str(report.kept) in str(report)
-
-
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ({"createdAt": "soon"}, "createdAt is no time"),
-        ({"status": "odd"}, "status 'odd' is none of"),
-        ({"lastOutput": "aGk=%"}, "lastOutput is no base64"),
-        ({"exitCode": True}, "exitCode is no whole number"),
-        ({"args": "x"}, "args is no list"),
-        ({"lastRows": 70000, "lastCols": 1}, "is no terminal size"),
-    ],
-)
-def test_c12_broken_rows_of_a_list_are_set_aside(real: Registry, old: Old, change: dict[str, Any], reason: str) -> None:
-    report = taken_over(real, old.holds([listed("s_1", **change), listed("s_2", exitCode=0)]))
-    assert [one.name for one in report.imported] == ["s_2"]
-    assert [one.was for one in report.set_aside] == ["s_1"] and reason in report.set_aside[0].reason
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ("{", "is no JSON (line 1 column 2)"),
-        ('{"version": 2, "sessions": {}}', "has version 2, and version 1 alone"),
-        ('{"version": true, "sessions": {}}', "has version true"),
-        ('{"version": 1, "sessions": []}', "is no registry"),
-        ('{"some": "thing"}', "is no registry"),
-        ("[1, 2]", "is no registry"),
-        ("7", "is no registry"),
-        ("[" * 100_000, "is no JSON"),
-    ],
-)
-def test_c12_what_is_no_registry_is_told_in_one_line(real: Registry, old: Old, content: str, said: str) -> None:
-    with pytest.raises(StoreError, match=r"^[^\n]+$") as caught:
-        taken_over(real, old.holds(content))
-    assert said in str(caught.value) and not real.infos()
-
-
-@pytest.mark.parametrize(
-    "content", ["", "[]", '{"version": 1, "sessions": null}', '{"updated_at": "", "sessions": {}}']
-)
-def test_c12_an_empty_registry_is_one_too(real: Registry, old: Old, content: str) -> None:
-    assert str(taken_over(real, old.holds(content))) == "0 imported, 0 skipped, 0 set aside"
 
 
 def test_a_trial_writes_nothing(real: Registry, old: Old) -> None:

@@ -1,7 +1,7 @@
 """The rows of the comparison with an older manager of agents that no other test has: C2, C3, C4, C6, C7, C13, C14.
 
 C1, C5 and C11 are in ``test_children``, ``test_exits`` and ``test_tmux_actions``, C10 in ``test_tool_sessions``, C12 in
-``test_importing``, C8 and C9 in ``agents``.
+``test_importing`` and ``test_importing_damage``, C8 and C9 in ``agents``.
 """
 
 from __future__ import annotations
