@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 from session_magics import CellResult, Registry, Session
 
@@ -50,3 +54,21 @@ def talk(
         yield Talk(session)
     finally:
         registry.remove("t", force=True)
+
+
+@contextmanager
+def shell(name: str, rc: str | None = None) -> Iterator[Talk]:
+    """A shell of that kind in a place of its own, with that text as its start-up file."""
+    if shutil.which(name) is None:
+        pytest.skip(f"{name} is not installed")
+    place = Path(tempfile.mkdtemp(prefix="sm"))
+    home = place / "home"
+    home.mkdir()
+    for file in (".bashrc", ".zshrc"):
+        (home / file).write_text(rc or "")
+    env = {"HOME": str(home), "ZDOTDIR": None, "GIT_TERMINAL_PROMPT": None, "GIT_ASKPASS": None, "SSH_ASKPASS": None}
+    try:
+        with talk(place, name, rc=rc is not None, env=env, cwd=home) as one:
+            yield one
+    finally:
+        shutil.rmtree(place, ignore_errors=True)

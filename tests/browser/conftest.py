@@ -23,6 +23,7 @@ if find_spec("playwright") is None or find_spec("jupyterlab") is None or find_sp
 else:
     import pictures
     from lab import WAIT_MS, Lab
+    from play import Play
     from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
     from servers import LOAD, Server, serve, write_notebook
 
@@ -83,6 +84,12 @@ def page(browser: Browser) -> Iterator[Page]:
     context.set_default_timeout(WAIT_MS)
     yield context.new_page()
     context.close()
+
+
+@pytest.fixture
+def play(page: Page) -> Play:
+    """A page without a kernel, which shows nothing yet."""
+    return Play(page)
 
 
 class Desk:

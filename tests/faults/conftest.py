@@ -10,12 +10,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import registries
 from disks import need_root
+from held import cap_logs
 from rounds import sessions
 from session_magics import Registry
 from session_magics.backends import native
@@ -43,6 +45,12 @@ def registry(root: Path) -> Iterator[Registry]:
     """A registry of real programs, all stopped at the end."""
     with sessions(root) as opened:
         yield opened
+
+
+@pytest.fixture
+def capped(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """``capped(bytes)``: what sessions that are started from now on keep of their output."""
+    return partial(cap_logs, monkeypatch)
 
 
 # ----------------------------------------- programs in a namespace, under a trace
