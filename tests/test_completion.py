@@ -148,7 +148,7 @@ def test_a_real_shell_completes_verbs_options_names_and_labels(shell: str, regis
         terminal.type(set_up)
         terminal.until("ready")
         terminal.type("clear\r")
-        terminal.until(gone="ready")
+        terminal.until(">", gone="ready")  # keys before a prompt are echoed beside it
         for typed, shown in (
             ("att\t", "session-magics attach"),
             ("attach web-o\t", "session-magics attach web-one"),
