@@ -269,11 +269,12 @@ class Session:
         while True:
             state = self.state()
             behind = isinstance(state, Exited) and state.background
-            leaving = behind or isinstance(state, Unknown) or (ended and isinstance(state, Running))
-            if leaving and time.monotonic() > began + limit:
-                leaving, limit = behind and limit < GOING and not self._holds_others(), GOING
-            if not leaving:
+            if not (behind or isinstance(state, Unknown) or (ended and isinstance(state, Running))):
                 return state
+            if time.monotonic() > began + limit:
+                if limit >= GOING or not behind or self._holds_others():
+                    return state
+                limit = GOING
             time.sleep(LEAVING_STEP)
 
     def _holds_others(self) -> bool:

@@ -95,7 +95,8 @@ def test_a_slow_stop_shows_who_is_left(kernel: LiveKernel, tmp_path: Path) -> No
 
     def lines() -> list[str]:
         shown = [content["data"] for kind, content in page.outputs if kind == "display_data"]
-        return [data["text/plain"] for data in (*shown, *page.updates)]
+        told = [data["text/plain"] for data in (*shown, *page.updates)]
+        return [line for line in told if line.startswith("stopped")]  # the others are of the two terminals
 
     page.until(lambda: any(map(left.fullmatch, lines())))
     gate.touch()

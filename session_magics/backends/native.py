@@ -241,8 +241,8 @@ class NativeLink:
         except OSError:
             raise SessionNotRunning(self._name, "its holder has gone") from None
 
-    def _ask(self, kind: bytes, *fields: bytes, limit: float = 0.0) -> list[bytes]:
-        limit = limit or self.answer_limit
+    def _ask(self, kind: bytes, *fields: bytes, limit: float | None = None) -> list[bytes]:
+        limit = self.answer_limit if limit is None else limit
         ticket = self._post(kind, *fields)
         deadline = time.monotonic() + limit
         while ticket not in self._answers:

@@ -14,7 +14,7 @@ import pytest
 
 from held import a_stranger
 from rounds import DEADLINE, rounds, until
-from session_magics import BackingOff, Command, Exited, Lost, Registry, Running, WaitTimeout
+from session_magics import BackingOff, Command, Exited, Lost, Registry, Running, SessionInfo, WaitTimeout
 from session_magics.session import GRACE
 
 pytestmark = pytest.mark.timeout(120)
@@ -125,8 +125,14 @@ def test_line_08_a_step_of_the_wall_clock_changes_no_state_and_no_timer(
     deaf.wait_for("deaf", DEADLINE)
     until(lambda: isinstance(registry.get("lost").state(), Lost))
     failing = registry.start("fails", FAILS, restart="always")
-    until(lambda: isinstance(failing.state(), BackingOff) and failing.info().generation == 2, what=failing.state)
-    pause, told = time.monotonic(), failing.state()
+    looks: list[SessionInfo] = []  # state and generation of one look: a pause is soon over
+
+    def pauses() -> bool:
+        looks.append(failing.info())
+        return isinstance(looks[-1].state, BackingOff) and looks[-1].generation == 2
+
+    until(pauses, what=failing.state)
+    pause, told = time.monotonic(), looks[-1].state
     assert isinstance(told, BackingOff)
     planned = told.until - time.time()
     before = {info.name: info.state for info in registry.infos()}
