@@ -302,7 +302,8 @@ def test_an_interrupt_while_data_comes_leaves_nothing(shared: LiveKernel) -> Non
     shared.run("%%sh_session stopped\n:")
     shared.run("from session_magics import Registry; place = Registry().get('stopped').directory")
     spooled = f"ls {shared.run('print(place)').text.strip()}/show.* >/dev/null 2>&1"
-    code = f"%%sh_session stopped\n{{ until {spooled}; do sleep 0.02; done; echo on >&2; sleep 60; }} | displayHTML"
+    body = f"until {spooled}; do sleep 0.02; done; echo on >&2; exec sleep 60"
+    code = f"%%sh_session stopped\n{{ {body}; }} | displayHTML"
     outcome = run_with(shared, code, ("on", lambda: shared.cells.interrupt(False)))
     assert "".join(shapes(outcome)).strip() == "on" and outcome.error.startswith("CellInterrupted")
     assert shared.run("print([*place.glob('show.*')])").text == "[]\n"
