@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -22,6 +21,7 @@ import pytest
 
 from floods import expected, flood
 from holders import holder
+from panes import NEEDED
 from rounds import rounds, until, until_state
 from rounds import sessions as running
 from session_magics import Command, Exited, Lost, Registry, Session
@@ -30,10 +30,7 @@ from session_magics.holder import processes
 from session_magics.store import Store
 from terminals import DETACH, attached
 
-pytestmark = [
-    pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux"),
-    pytest.mark.skipif(sys.platform != "linux", reason="finds processes through /proc"),
-]
+pytestmark = NEEDED
 MB = 1 << 20
 CAT = Command(("cat",))
 

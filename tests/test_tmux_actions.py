@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
-import sys
 
 import pytest
 
+from panes import NEEDED
 from rounds import alive, until, until_state
 from session_magics import Command, Exited, Registry, Session, SessionError, SessionNotRunning, UsageMistake
 from session_magics.backends.tmux import ACTIONS
@@ -15,10 +14,7 @@ from session_magics.holder import processes
 from session_magics.verbs.actions import Verbs
 from session_magics.verbs.parser import parse_verb
 
-pytestmark = [
-    pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux"),
-    pytest.mark.skipif(sys.platform != "linux", reason="finds processes through /proc"),
-]
+pytestmark = NEEDED
 
 
 @pytest.fixture

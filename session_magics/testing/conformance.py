@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import select
 import signal
 import threading
@@ -15,10 +14,8 @@ from session_magics.news import NO_OFFSET
 from session_magics.registry import Registry
 from session_magics.testing.behaviour import CELLS
 from session_magics.testing.fake import FakeBackend
-from session_magics.testing.rig import LIMIT, Rig, ended, outcome, raises, receive_until, same
+from session_magics.testing.rig import LIMIT, Rig, ended, insist, outcome, raises, receive_until, same
 
-INSIST = 2.0
-"""Seconds within which interrupts get harder."""
 QUIET = 0.15
 """Seconds for which nothing must happen where nothing should."""
 
@@ -105,13 +102,7 @@ def an_interrupt_reaches_the_program(rig: Rig) -> None:
 def insisting_interrupts_are_harder(rig: Rig) -> None:
     """INT, TERM, KILL: a program that ignores the first two ends all the same."""
     with rig.started("stubborn") as session:
-        in_time = False
-        while not in_time:  # they insist within two seconds, in which the machine may have been busy
-            began = time.monotonic()
-            with contextlib.suppress(SessionNotRunning):
-                for _ in range(3):
-                    session.interrupt()
-            in_time = time.monotonic() - began < INSIST
+        insist(session.interrupt)
         same(ended(session).signal, signal.SIGKILL, "signal")
 
 

@@ -20,6 +20,7 @@ from typing import Protocol
 from session_magics.backends import Start
 from session_magics.durable import write_atomic
 from session_magics.errors import StartFailed
+from session_magics.holder.escalation import AGAIN_WITHIN
 from session_magics.holder.logfile import LogWriter
 from session_magics.holder.processes import boot_id, start_tick
 from session_magics.holder.record import format_exit
@@ -28,8 +29,6 @@ from session_magics.testing.scripted import CellProgram, FakeTerminal, Program, 
 
 BACK_OFF = 0.05
 """Seconds before a restart by policy: tests should not wait as people would."""
-HARDER = 2.0
-"""Seconds within which a second interrupt becomes TERM and a third KILL."""
 KILL_PATIENCE = 5.0
 """Seconds for a killed program to make the call that ends it."""
 LOCK_LIMIT = 5.0
@@ -244,7 +243,7 @@ class Held:
             if self._program is None and self._active is None:
                 return
             now = time.monotonic()
-            self._interrupts = self._interrupts + 1 if now - self._interrupted_at < HARDER else 1
+            self._interrupts = self._interrupts + 1 if now - self._interrupted_at < AGAIN_WITHIN else 1
             self._interrupted_at = now
             ladder = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
             self.terminal.deliver(ladder[min(self._interrupts, len(ladder)) - 1])

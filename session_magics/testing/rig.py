@@ -10,6 +10,7 @@ from typing import Any
 
 from session_magics.backends import Link
 from session_magics.errors import SessionError, SessionNotRunning
+from session_magics.holder.escalation import AGAIN_WITHIN
 from session_magics.model import Command, Exited
 from session_magics.registry import Registry
 from session_magics.session import Session
@@ -80,6 +81,17 @@ def raises(kind: type[SessionError], call: Callable[[], object], what: str) -> N
     except kind:
         return
     raise AssertionError(f"{what}: {found!r:.100}, wanted {kind.__name__}")
+
+
+def insist(interrupt: Callable[[], None]) -> None:
+    """Interrupt three times so soon after each other that they get harder; anew where the machine was busy."""
+    in_time = False
+    while not in_time:
+        began = time.monotonic()
+        with contextlib.suppress(SessionNotRunning):
+            for _ in range(3):
+                interrupt()
+        in_time = time.monotonic() - began < AGAIN_WITHIN
 
 
 def receive_until(link: Link, ready: Callable[[], object], what: str) -> None:

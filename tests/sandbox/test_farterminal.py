@@ -18,12 +18,11 @@ from dockers import Dockerd
 from rounds import some
 from session_magics.backends import Link
 from session_magics.errors import SessionError, StartFailed
-from session_magics.holder.escalation import AGAIN_WITHIN
 from session_magics.model import Command, Exited, Lost
 from session_magics.registry import Registry
 from session_magics.sandbox.docker import DockerSandbox
 from session_magics.session import Session
-from session_magics.testing.rig import outcome, receive_until
+from session_magics.testing.rig import insist, outcome, receive_until
 
 TRUE = Command(("true",))
 dockerd, docker_host = dockers.dockerd, dockers.docker_host
@@ -219,12 +218,7 @@ def test_an_interrupt_ends_what_the_shell_itself_does(live: Live) -> None:
 def test_insisting_ends_a_program_that_ignores_interrupts(live: Live) -> None:
     ticket = live.begin("sh -c 'trap \"\" INT TERM; echo deaf; sleep 100 & wait; wait'")
     until(lambda: b"deaf" in live.session.output(), "the program's word")
-    in_time = False
-    while not in_time:  # the machine may have been busy meanwhile
-        began = time.monotonic()
-        for _ in range(3):
-            live.link.interrupt()
-        in_time = time.monotonic() - began < AGAIN_WITHIN
+    insist(live.link.interrupt)
     assert live.answer(ticket).status == 137
     assert live.run("echo on") == Answer(b"on\n", 0, "done")
 
